@@ -1,0 +1,40 @@
+"""Array aliases and the letters used in shapes.
+
+Shape letters, everywhere: ``K`` neurons, ``r`` anchors, ``k`` mixture components,
+``n`` flat coordinates, ``q`` quadrature nodes, ``d`` data dimension, ``runs`` independent runs.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+State = dict[str, np.ndarray]
+"""Summary statistics by name, as float64 arrays: what users pass in and get back."""
+
+Real = float | np.floating[Any] | Float[Array, ""]
+"""A real number, concrete or traced."""
+
+Reals = float | np.floating[Any] | Float[Array, "..."]
+"""A real number or an array of them, concrete or traced."""
+
+Activation = Callable[[Float[Array, "..."]], Float[Array, "..."]]
+"""A scalar function that acts elementwise on JAX arrays."""
+
+Index = int | Int[Array, ""]
+"""A whole number, concrete or traced."""
+
+Values = np.ndarray | np.floating[Any]
+"""What NumPy gives for an array or a number: an array of numbers, or one number."""
+
+# Arguments that we validate ourselves. Static checkers see the type that is meant; at run time they
+# are not checked, so that wrong input meets our own ValueError also where annotations are enforced.
+if TYPE_CHECKING:
+    Number = float
+    WholeNumber = int
+    Word = str
+    Flag = bool
+    StateLike = Mapping[str, Any]  # anything that can be read as a state: numbers, lists or arrays
+else:
+    Number = WholeNumber = Word = Flag = StateLike = Any

@@ -1,0 +1,302 @@
+"""The effective dynamics of a task: the limit of its summary statistics as the dimension grows."""
+
+import functools
+import math
+import warnings
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from sgdlimits import _checks, results
+from sgdlimits._precision import as_arrays, double_precision
+from sgdlimits._progress import progress
+from sgdlimits._types import State, StateLike
+from sgdlimits.dynamics import paths
+from sgdlimits.dynamics.model import Model, as_state, coordinates
+from sgdlimits.dynamics.multi_index import MultiIndexModel
+from sgdlimits.dynamics.quadrature import choose_quadrature
+from sgdlimits.dynamics.solve import solutions
+from sgdlimits.dynamics.spiked_tensor import SpikedTensorModel
+from sgdlimits.tasks import MultiIndex, SpikedTensor, Task
+
+DEFAULT_NODES = 2**14
+PATH_NODES = 2**10  # drift error 1e-3 is below the 1/√dim of the noise up to dim = 10⁶
+ERROR_REPLICATES = 8
+
+
+class EffectiveDynamics:
+    r"""du = h(u) dt + √(Σ(u)/dim) dB, h = −f + g (paper 000, Theorem 2.2).
+
+    f is the population drift, g the corrector, Σ the diffusion. States are dicts of arrays. Made by
+    ``effective_dynamics``.
+    """
+
+    def __init__(self, task: Task, step: float, nodes: int):
+        self.task = task
+        self.step = _checks.positive("step", step)
+        self.nodes = _checks.integer("nodes", nodes, least=2)
+
+    @property
+    def coordinates(self) -> list[str]:
+        """Flat names of the statistics in order, e.g. "v[0]", "M[0,mu]", "R[0,1]"."""
+        return coordinates(self.task)
+
+    @double_precision
+    def ravel(self, state: StateLike) -> np.ndarray:
+        """The state as a vector in ``coordinates``."""
+        return np.asarray(self._model.ravel(self.task.check_state(state)))
+
+    @double_precision
+    def unravel(self, vector: Any) -> State:
+        """The state with this vector of ``coordinates``."""
+        vector = _checks.array("vector", vector, (len(self.coordinates),))
+        return as_state(self._model.unravel(jnp.asarray(vector)))
+
+    # --- at a state -----------------------------------------------------------------------------
+
+    def drift(self, state: StateLike) -> State:
+        """The velocity h = −f + g of each statistic."""
+        return self._state_of(_drift, state)
+
+    def population_drift(self, state: StateLike) -> State:
+        """The population drift f: the velocity under gradient flow on the population loss is −f."""
+        return self._state_of(_population_drift, state)
+
+    def corrector(self, state: StateLike) -> State:
+        """The corrector g: what SGD noise adds to the velocity at the critical step size."""
+        return self._state_of(_corrector, state)
+
+    def diffusion(self, state: StateLike) -> np.ndarray:
+        """The diffusion Σ in ``coordinates``: covariance rate of √dim times the statistics.
+
+        For linear statistics, and for spiked tensors, this is lim c·JVJᵀ. For R (and on the sphere)
+        the squared norm of the gradient fluctuates too and is included: see Remark 2 of paper 000.
+        """
+        return self._array_of(_diffusion, state)
+
+    def jacobian(self, state: StateLike) -> np.ndarray:
+        """∂h/∂u in ``coordinates``, by automatic differentiation."""
+        return self._array_of(_jacobian, state)
+
+    @double_precision
+    def drift_error(self, state: StateLike) -> State:
+        """Standard error of each entry of ``drift`` due to the quadrature; zero where it is exact.
+
+        The spread over independent scrambles of the Sobol nodes, or the change from a Gauss–Hermite
+        rule of half as many nodes.
+        """
+        model = self._model
+        vector = model.ravel(self.task.check_state(state))
+        if isinstance(model, MultiIndexModel) and model.task.committee is None:
+            if model.rule.kind == "sobol":
+                seeds = range(1, ERROR_REPLICATES + 1)
+                others = [build_model(self.task, self.step, self.nodes, seed) for seed in seeds]
+                drifts = jnp.stack([_drift(other, vector) for other in others])
+                return as_state(model.unravel(drifts.std(0, ddof=1)))
+            if model.rule.kind != "none":
+                coarse = build_model(self.task, self.step, self.nodes // 2)
+                return as_state(
+                    model.unravel(jnp.abs(_drift(model, vector) - _drift(coarse, vector)))
+                )
+        return as_state(model.unravel(jnp.zeros_like(vector)))
+
+    # --- along time -----------------------------------------------------------------------------
+
+    @double_precision
+    def solve(self, state: StateLike, time: float = 10.0, points: int = 201) -> xr.Dataset:
+        """Solve the ODE du/dt = h(u).
+
+        Args:
+            state: where to start; arrays with one more leading axis start one solution per entry,
+                along a dimension ``run``.
+            time: where to stop, in units of dim/step samples.
+            points: number of equally spaced times in the result, 0 and ``time`` included.
+
+        Returns:
+            A Dataset with the statistics by name over ``time``.
+        """
+        time = _checks.positive("time", time)
+        points = _checks.integer("points", points, least=2)
+        batch = self._batch_size(state)
+        checked = self.task.check_state(state, runs=batch)
+        starts = self._vectors(checked, batch)
+        times = np.linspace(0, time, points)
+        values, finished = solutions(self._model, starts, jnp.asarray(times))
+        if not bool(jnp.all(finished)):
+            warnings.warn(
+                f"{int(jnp.sum(~finished))} of {len(starts)} solutions did not reach time={time}: "
+                "the effective dynamics diverges or is too stiff; later values are not finite",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return self._dataset(values, times, batched=batch is not None, kind="limit", attrs={})
+
+    @double_precision
+    def sample_paths(
+        self,
+        state: StateLike,
+        dim: int = 3000,
+        time: float = 10.0,
+        runs: int = 64,
+        seed: int = 0,
+        points: int = 201,
+    ) -> xr.Dataset:
+        """Sample the SDE du = h dt + √(Σ/dim) dB of SGD in dimension ``dim`` from one state.
+
+        The Euler–Maruyama step is a tenth of the fastest time scale along the limit. For tasks that
+        need quadrature the exact chain (``simulate``) is often faster than this approximation.
+
+        Args:
+            state: where all paths start.
+            dim: the dimension d.
+            time: where to stop, in units of dim/step samples.
+            runs: number of paths.
+            seed: of the noise; path i is the same whatever ``runs``.
+            points: number of equally spaced times in the result.
+        """
+        dim = self.task.check_dim(dim)
+        time = _checks.positive("time", time)
+        runs = _checks.integer("runs", runs, least=1)
+        points = _checks.integer("points", points, least=2)
+        seed = _checks.integer("seed", seed, least=0)
+        start = self._model.ravel(self.task.check_state(state))
+        model = build_model(self.task, self.step, min(self.nodes, PATH_NODES))
+        times = np.linspace(0, time, points)
+        per_interval = math.ceil((times[1] - times[0]) / self._time_step(start, time))
+        keys = jax.vmap(functools.partial(jax.random.fold_in, jax.random.key(seed)))(
+            jnp.arange(runs)
+        )
+        vectors = jnp.tile(start, (runs, 1))
+        recorded = [vectors]
+        with progress("sampling paths", points - 1) as advance:
+            for interval in range(points - 1):
+                vectors = paths.advance(
+                    model,
+                    vectors,
+                    keys,
+                    jnp.asarray(interval * per_interval),
+                    jnp.asarray(per_interval),
+                    jnp.asarray((times[1] - times[0]) / per_interval),
+                    jnp.asarray(float(dim)),
+                )
+                recorded.append(vectors.block_until_ready())
+                advance(1)
+        values = jnp.stack(recorded, axis=1)
+        attrs = {"dim": dim, "seed": seed}
+        return self._dataset(values, times, batched=True, kind="paths", attrs=attrs)
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def _model(self) -> Model:
+        return build_model(self.task, self.step, self.nodes)
+
+    @double_precision
+    def _state_of(self, function: Any, state: StateLike) -> State:
+        vector = self._model.ravel(self.task.check_state(state))
+        return as_state(self._model.unravel(function(self._model, vector)))
+
+    @double_precision
+    def _array_of(self, function: Any, state: StateLike) -> np.ndarray:
+        vector = self._model.ravel(self.task.check_state(state))
+        return np.asarray(function(self._model, vector))
+
+    def _time_step(self, start: jax.Array, time: float) -> float:
+        path, _ = solutions(self._model, start[None], jnp.linspace(0, time, 11))
+        rates = [
+            float(np.linalg.norm(np.asarray(_jacobian(self._model, vector)), 2))
+            for vector in path[0]
+            if bool(jnp.all(jnp.isfinite(vector)))
+        ]
+        return 0.1 / max([*rates, 0.1])
+
+    def _batch_size(self, state: StateLike) -> int | None:
+        for name, shape in self.task.shapes.items():
+            if name in state and np.ndim(state[name]) == len(shape) + 1:
+                return len(state[name])
+        return None
+
+    def _vectors(self, state: State, batch: int | None) -> jax.Array:
+        if batch is None:
+            return self._model.ravel(state)[None]
+        return jax.vmap(self._model.ravel)({name: jnp.asarray(x) for name, x in state.items()})
+
+    def _dataset(
+        self,
+        values: jax.Array,
+        times: np.ndarray,
+        *,
+        batched: bool,
+        kind: str,
+        attrs: dict[str, Any],
+    ) -> xr.Dataset:
+        states = jax.vmap(jax.vmap(self._model.unravel))(values)
+        lead: tuple[str, ...] = ("run", "time") if batched else ("time",)
+        coords: dict[str, Any] = {"time": times} | self.task.labels_of_dims
+        if batched:
+            coords["run"] = np.arange(values.shape[0])
+        return results.build(
+            {name: np.asarray(x if batched else x[0]) for name, x in states.items()},
+            {name: lead + dims for name, dims in self.task.dims.items()},
+            coords,
+            {
+                "kind": kind,
+                "task": type(self.task).__name__,
+                "parameters": self.task.parameters(),
+                "step": self.step,
+                "nodes": self.nodes,
+            }
+            | attrs,
+        )
+
+    def __repr__(self) -> str:
+        return f"EffectiveDynamics({self.task!r}, step={self.step})"
+
+
+def effective_dynamics(
+    task: Task, step: float = 1.0, nodes: int = DEFAULT_NODES
+) -> EffectiveDynamics:
+    """The effective dynamics of a task at learning rate δ = step/dim.
+
+    Args:
+        task: what is learned.
+        step: c in δ = c/dim; one unit of time is dim/step samples.
+        nodes: quadrature nodes for expectations that have no closed form.
+
+    >>> import sgdlimits as sl
+    >>> limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=2, snr=2.0))
+    >>> limit.drift({"m": 1.0, "r2": 1.0})
+    {'m': array(0.), 'r2': array(0.)}
+    """
+    if not isinstance(task, Task):
+        raise ValueError(f"task={task!r} is not allowed: task must be one of sgdlimits.tasks")
+    return EffectiveDynamics(task, step, nodes)
+
+
+@double_precision
+def build_model(task: Task, step: float, nodes: int, seed: int = 0) -> Model:
+    """The engine's view of a task: its parameters as arrays, with a quadrature rule."""
+    if isinstance(task, SpikedTensor):
+        return SpikedTensorModel(task=as_arrays(task), step=jnp.asarray(step))
+    if isinstance(task, MultiIndex):
+        rule = choose_quadrature(task, nodes, seed)
+        # a frozen node that crosses a jump moves the drift by 1/nodes: no solver can do better
+        jumps = task.committee is None and rule.kind == "sobol" and task.kinks != "none"
+        return MultiIndexModel(
+            task=as_arrays(task),
+            step=jnp.asarray(step),
+            rule=as_arrays(rule),
+            tolerance=(1e-4, 1e-6) if jumps else (1e-9, 1e-12),
+        )
+    raise ValueError(f"task={task!r} is not allowed: no effective dynamics is known for it")
+
+
+_drift = eqx.filter_jit(lambda model, vector: model.drift(vector))
+_population_drift = eqx.filter_jit(lambda model, vector: model.population_drift(vector))
+_corrector = eqx.filter_jit(lambda model, vector: model.corrector(vector))
+_diffusion = eqx.filter_jit(lambda model, vector: model.diffusion(vector))
+_jacobian = eqx.filter_jit(lambda model, vector: model.jacobian(vector))

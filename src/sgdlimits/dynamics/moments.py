@@ -1,0 +1,48 @@
+"""The four expectations that drive a multi-index task, and the motion they produce."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from sgdlimits._types import Real
+from sgdlimits.tasks.multi_index import MultiIndex
+
+
+class Moments(NamedTuple):
+    """Expectations of g = ∂ℓ/∂s against what it meets, or one sample's worth of them."""
+
+    readout: Float[Array, " K"]  # E[∂ℓ/∂v]
+    anchors: Float[Array, "K r"]  # E[g (Ax)ᵀ]
+    orthogonal: Float[Array, "K K"]  # E[g s⊥ᵀ]
+    square: Float[Array, "K K"]  # E[g gᵀ]
+
+
+def motion(
+    task: MultiIndex, state: dict[str, Float[Array, "..."]], moments: Moments, step: Real
+) -> dict[str, Float[Array, "..."]]:
+    r"""Change of the statistics per unit of time; linear in ``moments``.
+
+    - dv/dt = −E[∂ℓ/∂v] − αv
+    - dM/dt = −E[g (Ax)ᵀ] − αM
+    - dR/dt = −E[g s⊥ᵀ + s⊥ gᵀ] − 2αR + (c/λ) E[g gᵀ]
+
+    On the sphere the radial part is subtracted: with q_i = −2E[g_i s_i] + (c/λ)E[g_i²] the change
+    of ‖W_i‖², row i of M loses M_i q_i/2 and R_ij loses R_ij (q_i + q_j)/2. The ridge is radial.
+    """
+    M, R = state["M"], state["R"]
+    correction = step / task.precision * moments.square
+    dM = -moments.anchors
+    dR = correction - moments.orthogonal - moments.orthogonal.T
+    if task.spherical:
+        inside = jnp.sum(M @ jnp.linalg.inv(task.gram) * moments.anchors, axis=1)
+        radial = jnp.diag(correction) - 2 * (inside + jnp.diag(moments.orthogonal))
+        dM = dM - M * radial[:, None] / 2
+        dR = dR - R * (radial[:, None] + radial[None, :]) / 2
+    else:
+        dM = dM - task.ridge * M
+        dR = dR - 2 * task.ridge * R
+    change = {"M": dM, "R": dR}
+    if task.trained:
+        change["v"] = -moments.readout - task.ridge * state["v"]
+    return change

@@ -1,0 +1,43 @@
+"""Solutions of the effective dynamics: an adaptive Runge–Kutta method with dense output."""
+
+import diffrax
+import equinox as eqx
+import jax
+from jaxtyping import Array, Bool, Float
+
+from sgdlimits.dynamics.model import Model
+
+MAX_STEPS = 200_000
+
+
+@eqx.filter_jit
+def solutions(
+    model: Model, starts: Float[Array, "runs n"], times: Float[Array, " t"]
+) -> tuple[Float[Array, "runs t n"], Bool[Array, " runs"]]:
+    """Solve du/dt = h(u) from every start at once.
+
+    The tolerance is the model's own: below the error of its expectations the drift is no longer
+    smooth, and a solver that is asked for more only takes smaller steps.
+
+    Returns:
+        The values at ``times`` and whether each solution reached the last of them.
+    """
+    rtol, atol = model.tolerance
+
+    def one(start: Float[Array, " n"]) -> tuple[Float[Array, "t n"], Bool[Array, ""]]:
+        solution = diffrax.diffeqsolve(
+            diffrax.ODETerm(lambda _, u, m: m.drift(u)),
+            diffrax.Tsit5(),
+            t0=times[0],
+            t1=times[-1],
+            dt0=None,
+            y0=start,
+            args=model,
+            saveat=diffrax.SaveAt(ts=times),
+            stepsize_controller=diffrax.PIDController(rtol=rtol, atol=atol),
+            max_steps=MAX_STEPS,
+            throw=False,
+        )
+        return solution.ys, solution.result == diffrax.RESULTS.successful
+
+    return jax.vmap(one)(starts)

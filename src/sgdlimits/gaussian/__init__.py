@@ -1,0 +1,47 @@
+"""Expectations over Gaussians: quadrature with error estimates, and closed forms."""
+
+from sgdlimits.gaussian.arccosine import relu_gradient, relu_product, step_product, step_relu
+from sgdlimits.gaussian.erf import erf_curvature, erf_gradient, erf_product, erf_slopes
+from sgdlimits.gaussian.orthants import orthant_nodes
+from sgdlimits.gaussian.quadrature import (
+    Estimate,
+    Rule,
+    expectation,
+    gauss_hermite,
+    hermite_order,
+    mixture_expectation,
+    product,
+    sobol,
+)
+from sgdlimits.gaussian.wick import (
+    moment,
+    quadratic_mean,
+    quadratic_second,
+    quadratic_square_mean,
+    quadratic_square_second,
+)
+
+__all__ = [
+    "Estimate",
+    "Rule",
+    "erf_curvature",
+    "erf_gradient",
+    "erf_product",
+    "erf_slopes",
+    "expectation",
+    "gauss_hermite",
+    "hermite_order",
+    "mixture_expectation",
+    "moment",
+    "orthant_nodes",
+    "product",
+    "quadratic_mean",
+    "quadratic_second",
+    "quadratic_square_mean",
+    "quadratic_square_second",
+    "relu_gradient",
+    "relu_product",
+    "sobol",
+    "step_product",
+    "step_relu",
+]

@@ -1,0 +1,13 @@
+"""Pictures: one function per kind of picture, each returns a matplotlib ``Figure``.
+
+Figures are made without pyplot: nothing is shown or kept in global state, so all of this works
+without a display. ``save(figure, path)`` writes them.
+"""
+
+from sgdlimits.plot import style
+from sgdlimits.plot.compare import compare
+from sgdlimits.plot.files import save
+from sgdlimits.plot.plane import plane
+from sgdlimits.plot.symbols import symbol
+
+__all__ = ["compare", "plane", "save", "style", "symbol"]

@@ -1,0 +1,114 @@
+"""SGD on all coordinates of the weights of a multi-index task."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from sgdlimits._precision import as_arrays
+from sgdlimits._types import Index, State
+from sgdlimits.simulate.process import Process
+from sgdlimits.tasks import MultiIndex
+
+Weights = tuple[Float[Array, "runs K"] | None, Float[Array, "runs K d"]]
+
+
+class MultiIndexDirect(Process):
+    """Draws data vectors in R^d and differentiates the loss in v and W: SGD as it is written.
+
+    The anchors lie in the first r coordinates, the rows of their Cholesky factor.
+    """
+
+    task: MultiIndex
+    delta: Float[Array, ""]
+    dim: int = eqx.field(static=True)
+    offset: Index  # number of the first run
+    anchors: Float[Array, "r d"]
+    spike: Float[Array, "r r"]  # square root of the covariance added to the anchor fields
+
+    def start(self, states: State) -> Weights:
+        """Weights that realise the given v, M and R."""
+        return weights_from_state(self.task, states, self.dim)
+
+    def advance(self, carry: Weights, key: Array, first: Index, last: Index) -> Weights:
+        """Step i of run j uses key (j, i)."""
+        keys = jax.vmap(lambda j: jax.random.fold_in(key, j))(
+            self.offset + jnp.arange(carry[1].shape[0])
+        )
+
+        def body(i: Index, carry: Weights) -> Weights:
+            return jax.vmap(self._step)(carry, jax.vmap(lambda k: jax.random.fold_in(k, i))(keys))
+
+        return jax.lax.fori_loop(first, last, body, carry)
+
+    def observe(self, carry: Weights) -> dict[str, Float[Array, "runs ..."]]:
+        """The statistics v, M = WAᵀ and R, the Gram matrix outside the first r coordinates."""
+        v, W = carry
+        outside = W[..., len(self.task.anchors) :]
+        state = {} if v is None else {"v": v}
+        state["M"] = W @ self.anchors.T
+        state["R"] = outside @ jnp.swapaxes(outside, -1, -2)
+        return state
+
+    def _step(
+        self, carry: tuple[Float[Array, " K"] | None, Float[Array, "K d"]], key: Array
+    ) -> tuple[Float[Array, " K"] | None, Float[Array, "K d"]]:
+        task = self.task
+        v, W = carry
+        r = len(task.anchors)
+        component_key, data_key, spike_key, label_key = jax.random.split(key, 4)
+        c = jax.random.choice(component_key, len(task.weights), p=jnp.asarray(task.weights))
+        x = jnp.asarray(task.means)[c] @ self.anchors
+        x = x + jax.random.normal(data_key, (self.dim,)) / jnp.sqrt(task.precision)
+        extra = self.spike @ jax.random.normal(spike_key, (r,))  # added to the anchor fields
+        x = x + jnp.linalg.solve(task.gram, extra) @ self.anchors
+        if task.labels is None:
+            y = task.label(c, self.anchors @ x, jax.random.normal(label_key))
+        else:
+            y = jnp.asarray(task.labels)[c]
+
+        def loss(v: Float[Array, " K"] | None, W: Float[Array, "K d"]) -> Float[Array, ""]:
+            penalty = jnp.sum(W**2) + (0.0 if v is None else jnp.sum(v**2))
+            return task.loss(W @ x, v, y) + task.ridge / 2 * penalty
+
+        if v is None:
+            W = W - self.delta * jax.grad(loss, 1)(None, W)
+        else:
+            readout_gradient, gradient = jax.grad(loss, (0, 1))(v, W)
+            v, W = v - self.delta * readout_gradient, W - self.delta * gradient
+        if task.spherical:
+            W = W / jnp.linalg.norm(W, axis=1, keepdims=True)
+        return v, W
+
+
+def weights_from_state(task: MultiIndex, states: State, dim: int) -> Weights:
+    """Weights in R^dim whose statistics are the given ones (runs along axis 0).
+
+    The parts orthogonal to the anchors fill the K coordinates after the anchors': by rotation
+    invariance of the data the choice does not matter.
+    """
+    K, r = task.width, len(task.anchors)
+    L = np.linalg.cholesky(np.asarray(task.gram))
+    values, vectors = np.linalg.eigh(states["R"])
+    W = np.zeros((states["R"].shape[0], K, dim))
+    W[..., :r] = states["M"] @ np.linalg.inv(L).T
+    W[..., r : r + K] = vectors * np.sqrt(np.maximum(values, 0))[..., None, :]
+    v = jnp.asarray(states["v"]) if task.trained else None
+    return v, jnp.asarray(W)
+
+
+def make_direct(task: MultiIndex, dim: int, step: float, offset: int) -> MultiIndexDirect:
+    """SGD on all coordinates of a multi-index task."""
+    r = len(task.anchors)
+    anchors = np.zeros((r, dim))
+    anchors[:, :r] = np.linalg.cholesky(task.gram)
+    values, vectors = np.linalg.eigh(task.spike)
+    return MultiIndexDirect(
+        as_arrays(task),
+        jnp.asarray(step / dim),
+        dim,
+        jnp.asarray(offset),
+        jnp.asarray(anchors),
+        jnp.asarray(vectors * np.sqrt(np.maximum(values, 0))),
+    )

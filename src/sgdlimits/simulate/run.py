@@ -1,0 +1,207 @@
+"""``simulate``: many runs of SGD on one task, as a labelled Dataset."""
+
+import os
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from sgdlimits import _checks, results
+from sgdlimits._precision import double_precision
+from sgdlimits._progress import Advance, progress
+from sgdlimits._types import State, StateLike
+from sgdlimits.simulate import multi_index_chain, multi_index_direct, spiked_tensor
+from sgdlimits.simulate.chain import LANES
+from sgdlimits.simulate.process import Process, record
+from sgdlimits.tasks import MultiIndex, SpikedTensor, Task
+
+GROUPS = 20  # calls into compiled code per chunk of runs: how often progress is reported
+DIRECT_LANES = 32  # runs that the direct method advances together
+
+
+@double_precision
+def simulate(
+    task: Task,
+    dim: int = 2000,
+    runs: int = 100,
+    time: float = 10.0,
+    step: float = 1.0,
+    seed: int = 0,
+    init: StateLike | None = None,
+    method: str = "chain",
+    points: int = 201,
+) -> xr.Dataset:
+    """Run SGD with learning rate δ = step/dim for time/δ steps, many times independently.
+
+    ``method="chain"`` simulates the summary statistics themselves, exactly in law, at a cost that
+    does not depend on ``dim``. ``method="direct"`` simulates all coordinates of the weights.
+
+    Args:
+        task: what is learned.
+        dim: the data dimension d.
+        runs: number of independent runs.
+        time: length of a run, in units of dim/step samples.
+        step: c in δ = c/dim.
+        seed: of all randomness. Run i is the same whatever ``runs``, ``points`` and cores.
+        init: the state all runs start from, or one state per run along a leading axis; by default
+            each run starts from its own random state (``task.random_state``).
+        method: "chain" or "direct".
+        points: number of equally spaced times recorded, at most one per step.
+
+    Returns:
+        A Dataset with the statistics by name over ``run`` and ``time``, ``diverged`` per run and
+        ``diverged_at``, the first recorded time at which a run was no longer finite.
+
+    >>> import sgdlimits as sl
+    >>> runs = sl.simulate(sl.tasks.SpikedTensor(snr=2.0), dim=500, runs=8, time=2.0, points=5)
+    >>> dict(runs.sizes)
+    {'run': 8, 'time': 5}
+    """
+    if not isinstance(task, Task):
+        raise ValueError(f"task={task!r} is not allowed: task must be one of sgdlimits.tasks")
+    dim = task.check_dim(dim)
+    runs = _checks.integer("runs", runs, least=1)
+    time = _checks.positive("time", time)
+    step = _checks.positive("step", step)
+    seed = _checks.integer("seed", seed, least=0)
+    points = _checks.integer("points", points, least=2)
+    method = _checks.choice("method", method, ("chain", "direct"))
+    steps = round(time * dim / step)
+    if steps < 1:
+        raise ValueError(
+            f"time={time} is not allowed: with dim={dim} and step={step} it must be "
+            f"at least {step / dim} (one step of SGD)"
+        )
+    starts = _starts(task, dim, runs, seed, init)
+    marks = np.unique(np.round(np.linspace(0, steps, points)).astype(np.int64))
+    records = _run_chunks(task, dim, step, seed, starts, marks, method)
+    return _dataset(task, starts, records, marks * step / dim, dim, step, seed, method)
+
+
+def _starts(task: Task, dim: int, runs: int, seed: int, init: StateLike | None) -> State:
+    if init is None:
+        return task.random_states(dim, seed, range(runs))
+    state = task.check_state(init, runs=runs)
+    shapes = task.shapes
+    return {
+        name: np.broadcast_to(value, (runs, *shapes[name])).copy() for name, value in state.items()
+    }
+
+
+def _run_chunks(
+    task: Task,
+    dim: int,
+    step: float,
+    seed: int,
+    starts: State,
+    marks: np.ndarray,
+    method: str,
+) -> State:
+    """Advance chunks of runs on a pool of threads, one per core; JAX releases the lock.
+
+    All chunks have the same size, the last one padded: other sizes compile to other code, which may
+    round differently.
+    """
+    runs = len(next(iter(starts.values())))
+    make = _maker(task, method)
+    lanes = LANES if method == "chain" else DIRECT_LANES
+    chunks = range(0, runs, lanes)
+    key = jax.random.key(seed)
+
+    with progress(f"SGD ({method}), {runs} runs in dim {dim}", len(chunks) * GROUPS) as advance:
+
+        def one(first: int) -> State:
+            with jax.enable_x64(True):
+                chunk = {
+                    name: _padded(x[first : first + lanes], lanes) for name, x in starts.items()
+                }
+                process = make(task, dim, step, first)
+                own = jax.random.fold_in(key, first // lanes) if method == "chain" else key
+                return _record_all(process, chunk, own, marks, advance)
+
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+            parts = list(pool.map(one, chunks))
+    return {name: np.concatenate([part[name] for part in parts])[:runs] for name in starts}
+
+
+def _maker(task: Task, method: str) -> Callable[[Any, int, float, int], Process]:
+    family = {
+        SpikedTensor: (spiked_tensor.make_chain, spiked_tensor.make_direct),
+        MultiIndex: (multi_index_chain.make_chain, multi_index_direct.make_direct),
+    }
+    for kind, (chain, direct) in family.items():
+        if isinstance(task, kind):
+            if method == "direct":
+                return direct
+            return lambda task, dim, step, _: chain(task, dim, step)
+    raise ValueError(f"task={task!r} is not allowed: no simulation is known for it")
+
+
+def _padded(values: np.ndarray, size: int) -> np.ndarray:
+    missing = size - len(values)
+    return np.concatenate([values, np.repeat(values[-1:], missing, axis=0)]) if missing else values
+
+
+def _record_all(
+    process: Process, chunk: State, key: jax.Array, marks: np.ndarray, advance: Advance
+) -> State:
+    """Record in groups of equal length, so that one compilation serves all."""
+    carry = process.start(chunk)
+    intervals = len(marks) - 1
+    size = -(-intervals // GROUPS)
+    groups = -(-intervals // size)
+    padded = np.concatenate([marks, np.full(groups * size - intervals, marks[-1])])
+    pieces = []
+    for group in range(groups):
+        piece = jnp.asarray(padded[group * size : (group + 1) * size + 1])
+        carry, seen = record(process, carry, key, piece)
+        pieces.append({name: np.asarray(x) for name, x in seen.items()})
+        advance(GROUPS / groups)
+    joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in chunk}
+    return {name: np.moveaxis(x[:intervals], 1, 0) for name, x in joined.items()}
+
+
+def _dataset(
+    task: Task,
+    starts: State,
+    records: State,
+    times: np.ndarray,
+    dim: int,
+    step: float,
+    seed: int,
+    method: str,
+) -> xr.Dataset:
+    values = {name: np.concatenate([starts[name][:, None], records[name]], 1) for name in starts}
+    finite = np.all(
+        [np.all(np.isfinite(x), axis=tuple(range(2, x.ndim))) for x in values.values()], axis=0
+    )
+    diverged = ~np.all(finite, axis=1)
+    diverged_at = np.where(diverged, times[np.argmin(finite, axis=1)], np.nan)
+    if np.any(diverged):
+        warnings.warn(
+            f"{int(diverged.sum())} of {len(diverged)} runs diverged, the first at time "
+            f"{np.nanmin(diverged_at):.3g}: see `diverged` and `diverged_at`; "
+            f"step={step} is probably too large",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    return results.build(
+        values | {"diverged": diverged, "diverged_at": diverged_at},
+        {name: ("run", "time", *dims) for name, dims in task.dims.items()}
+        | {"diverged": ("run",), "diverged_at": ("run",)},
+        {"run": np.arange(len(diverged)), "time": times} | task.labels_of_dims,
+        {
+            "kind": "simulation",
+            "task": type(task).__name__,
+            "parameters": task.parameters(),
+            "dim": dim,
+            "step": step,
+            "seed": seed,
+            "method": method,
+        },
+    )

@@ -1,0 +1,102 @@
+"""The exact chain of spiked tensors, and SGD on all their coordinates."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from sgdlimits._precision import as_arrays
+from sgdlimits._types import Index, State
+from sgdlimits.simulate.chain import Chain, degrees
+from sgdlimits.simulate.process import Process
+from sgdlimits.tasks import SpikedTensor
+
+Carry = tuple[Float[Array, " runs"], Float[Array, " runs"]]  # m and r = √r2
+
+
+class SpikedTensorChain(Chain):
+    """x = mv + ru; the noise √A z + √B ξ x is drawn along v, along u, and across both."""
+
+    task: SpikedTensor
+    delta: Float[Array, ""]
+    dof: Float[Array, ""]
+    few: int | None = eqx.field(static=True)
+
+    @property
+    def normals(self) -> int:
+        """Along v, along u, and the common factor of x."""
+        return 3
+
+    def start(self, states: State) -> Carry:
+        """Keep r, not r2: a sum of squares loses nothing."""
+        return jnp.asarray(states["m"]), jnp.sqrt(jnp.asarray(states["r2"]))
+
+    def step(
+        self, carry: Carry, noise: Float[Array, "j runs"], rho: Float[Array, " runs"]
+    ) -> Carry:
+        """One step of SGD for (m, r)."""
+        m, r = carry
+        task, delta = self.task, self.delta
+        along, across, common = noise
+        squared = m**2 + r**2
+        isotropic, radial = task.noise_variances(squared)
+        amplitude = delta * jnp.sqrt(isotropic)
+        pull = 2 * task.order * squared ** (task.order - 1) + task.ridge
+        keep = 1 - delta * (pull + jnp.sqrt(radial) * common)
+        push = 2 * delta * task.snr * task.order * m ** (task.order - 1)
+        beside = keep * r - amplitude * across
+        return keep * m + push - amplitude * along, jnp.hypot(beside, amplitude * rho)
+
+    def observe(self, carry: Carry) -> dict[str, Float[Array, "runs ..."]]:
+        """The statistics m and r2."""
+        return {"m": carry[0], "r2": carry[1] ** 2}
+
+
+class SpikedTensorDirect(Process):
+    """All coordinates of x, of which v is the first; the noise is a vector, not a tensor."""
+
+    task: SpikedTensor
+    delta: Float[Array, ""]
+    dim: int = eqx.field(static=True)
+    offset: Index  # number of the first run
+
+    def start(self, states: State) -> Float[Array, "runs d"]:
+        """A vector with the given m and r2."""
+        m, r = jnp.asarray(states["m"]), jnp.sqrt(jnp.asarray(states["r2"]))
+        x = jnp.zeros((m.shape[0], self.dim))
+        return x.at[:, 0].set(m).at[:, 1].set(r)
+
+    def advance(
+        self, carry: Float[Array, "runs d"], key: Array, first: Index, last: Index
+    ) -> Float[Array, "runs d"]:
+        """Step i of run j uses key (j, i)."""
+        keys = jax.vmap(lambda j: jax.random.fold_in(key, j))(
+            self.offset + jnp.arange(carry.shape[0])
+        )
+
+        def one(x: Float[Array, " d"], key: Array) -> Float[Array, " d"]:
+            normal = jax.random.normal(key, (self.dim + 1,))
+            isotropic, radial = self.task.noise_variances(x @ x)
+            noise = jnp.sqrt(isotropic) * normal[1:] + jnp.sqrt(radial) * normal[0] * x
+            gradient = jax.grad(lambda x: self.task.population_loss(x[0], x[1:] @ x[1:]))(x)
+            return x - self.delta * (gradient + noise)
+
+        def body(i: Index, carry: Float[Array, "runs d"]) -> Float[Array, "runs d"]:
+            return jax.vmap(one)(carry, jax.vmap(lambda k: jax.random.fold_in(k, i))(keys))
+
+        return jax.lax.fori_loop(first, last, body, carry)
+
+    def observe(self, carry: Float[Array, "runs d"]) -> dict[str, Float[Array, "runs ..."]]:
+        """The statistics m and r2."""
+        return {"m": carry[:, 0], "r2": jnp.sum(carry[:, 1:] ** 2, axis=1)}
+
+
+def make_chain(task: SpikedTensor, dim: int, step: float) -> SpikedTensorChain:
+    """The chain of a spiked tensor in dimension ``dim``."""
+    dof, few = degrees(dim - 2)
+    return SpikedTensorChain(task=as_arrays(task), delta=jnp.asarray(step / dim), dof=dof, few=few)
+
+
+def make_direct(task: SpikedTensor, dim: int, step: float, offset: int) -> SpikedTensorDirect:
+    """SGD on all coordinates of a spiked tensor."""
+    return SpikedTensorDirect(as_arrays(task), jnp.asarray(step / dim), dim, jnp.asarray(offset))

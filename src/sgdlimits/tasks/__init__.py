@@ -1,0 +1,29 @@
+"""Learning problems: data law, network, loss, ridge, constraint. Nothing else."""
+
+from sgdlimits.tasks.base import Task
+from sgdlimits.tasks.binary_mixture import BinaryMixture
+from sgdlimits.tasks.custom import MultiIndexTask
+from sgdlimits.tasks.gaussian_mixture import GaussianMixture
+from sgdlimits.tasks.mixture_likelihood import MixtureLikelihood
+from sgdlimits.tasks.multi_index import MultiIndex
+from sgdlimits.tasks.online_pca import OnlinePCA
+from sgdlimits.tasks.phase_retrieval import PhaseRetrieval
+from sgdlimits.tasks.single_index import SingleIndex
+from sgdlimits.tasks.spiked_tensor import SpikedTensor
+from sgdlimits.tasks.teacher_student import TeacherStudent
+from sgdlimits.tasks.xor_mixture import XorMixture
+
+__all__ = [
+    "BinaryMixture",
+    "GaussianMixture",
+    "MixtureLikelihood",
+    "MultiIndex",
+    "MultiIndexTask",
+    "OnlinePCA",
+    "PhaseRetrieval",
+    "SingleIndex",
+    "SpikedTensor",
+    "Task",
+    "TeacherStudent",
+    "XorMixture",
+]

@@ -1,0 +1,127 @@
+"""What every task is: a learning problem that SGD sees through a few summary statistics."""
+
+import abc
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from sgdlimits import _checks
+from sgdlimits._types import State, StateLike, WholeNumber
+
+
+class Task(eqx.Module):
+    """A learning problem together with the summary statistics that describe SGD on it.
+
+    Tasks are frozen. Their real parameters (precision, snr, ridge, ...) are leaves of a pytree, so
+    one compilation serves all values; widths, orders and names are part of the structure.
+    """
+
+    # --- must implement -------------------------------------------------------------------------
+
+    @property
+    @abc.abstractmethod
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each summary statistic, by name, in the order of the flat coordinates."""
+
+    @property
+    @abc.abstractmethod
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Names of the axes of each summary statistic."""
+
+    @property
+    @abc.abstractmethod
+    def labels_of_dims(self) -> dict[str, list[Any]]:
+        """Coordinate values along each of those axes."""
+
+    @property
+    @abc.abstractmethod
+    def least_dim(self) -> int:
+        """The smallest data dimension in which every state exists."""
+
+    @abc.abstractmethod
+    def draw_state(self, dim: int, generator: np.random.Generator) -> State:
+        """One draw of the statistics of weights with independent N(0, 1/dim) entries."""
+
+    @abc.abstractmethod
+    def check_values(self, state: State) -> None:
+        """Raise ValueError if a state with the right names and shapes cannot occur."""
+
+    # --- given ----------------------------------------------------------------------------------
+
+    def random_state(self, dim: WholeNumber, seed: WholeNumber) -> State:
+        """Draw the statistics of random weights: W ~ N(0, I/dim), v ~ N(0, I).
+
+        On the sphere the rows of W are uniform. The same seed gives the state from which run 0 of
+        ``simulate(..., seed=seed)`` starts.
+
+        Args:
+            dim: the data dimension d.
+            seed: a whole number.
+
+        Returns:
+            The state, a dict of float64 arrays.
+        """
+        return self.random_states(dim, seed, runs=range(1), batched=False)
+
+    def random_states(
+        self, dim: WholeNumber, seed: WholeNumber, runs: range, *, batched: bool = True
+    ) -> State:
+        """Draw one state for each run; run i is the same whatever the other runs are."""
+        dim, seed = self.check_dim(dim), _checks.integer("seed", seed, least=0)
+        states = [self.draw_state(dim, np.random.default_rng([seed, run])) for run in runs]
+        if not batched:
+            return states[0]
+        return {name: np.stack([state[name] for state in states]) for name in self.shapes}
+
+    def check_dim(self, dim: WholeNumber) -> int:
+        """Return ``dim`` if this task exists in that dimension, else raise ValueError."""
+        if isinstance(dim, int | np.integer) and dim < self.least_dim:
+            raise ValueError(
+                f"dim={dim} is not allowed: {type(self).__name__} needs dim >= {self.least_dim}"
+            )
+        return _checks.integer("dim", dim, least=self.least_dim)
+
+    def check_state(self, state: StateLike, runs: int | None = None) -> State:
+        """Return ``state`` as float64 arrays if it is a state of this task, else raise ValueError.
+
+        Args:
+            state: values by name.
+            runs: if given, arrays may carry a leading axis of this length (one state per run).
+        """
+        if not isinstance(state, Mapping) or set(state) != set(self.shapes):
+            given = list(state) if isinstance(state, Mapping) else type(state).__name__
+            raise ValueError(
+                f"state={given} is not allowed: a state of {type(self).__name__} "
+                f"must be a dict with exactly the names {list(self.shapes)}"
+            )
+        names = {name: f"state[{name!r}]" for name in self.shapes}
+        arrays = {name: _checks.array(names[name], state[name], None) for name in self.shapes}
+        batched = any(arrays[name].ndim == len(shape) + 1 for name, shape in self.shapes.items())
+        prefix = (runs,) if batched and runs is not None else ()
+        result = {
+            name: _checks.array(names[name], arrays[name], (*prefix, *shape))
+            for name, shape in self.shapes.items()
+        }
+        self.check_values(result)
+        return result
+
+    def parameters(self) -> dict[str, Any]:
+        """The constructor's arguments and their values, for provenance."""
+        names = list(inspect.signature(type(self).__init__).parameters)[1:]
+        return {name: plain(getattr(self, name)) for name in names}
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
+        return f"{type(self).__name__}({inside})"
+
+
+def plain(value: Any) -> Any:
+    """Return a parameter as JSON can hold it: arrays as lists, functions by their name."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if callable(value):
+        return getattr(value, "__name__", type(value).__name__)
+    return value

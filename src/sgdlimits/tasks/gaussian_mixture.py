@@ -1,0 +1,62 @@
+"""k Gaussian classes and multinomial logistic regression (paper 001)."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from sgdlimits import _checks
+from sgdlimits._types import Number, Real, WholeNumber
+from sgdlimits.tasks.multi_index import MultiIndex
+
+
+class GaussianMixture(MultiIndex):
+    r"""x ~ N(μ_c, I/precision) with probability weights[c]; softmax of Wx, cross-entropy, ridge.
+
+    Anchor b is the mean μ_b, so M[a, b] = x^a · μ_b. ``means_gram`` is the Gram matrix of the
+    means, the identity by default.
+
+    >>> GaussianMixture(classes=2).anchors
+    ('mu0', 'mu1')
+    """
+
+    classes: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        *,
+        classes: WholeNumber = 3,
+        weights: Any = None,
+        means_gram: Any = None,
+        precision: Number = 10.0,
+        ridge: Number = 0.01,
+    ):
+        self.classes = _checks.integer("classes", classes, least=2)
+        if means_gram is not None:
+            means_gram = _checks.gram("means_gram", means_gram, classes)
+        super().__init__(
+            width=classes,
+            anchors=tuple(f"mu{c}" for c in range(classes)),
+            gram=means_gram,
+            means=np.eye(classes),
+            weights=weights,
+            labels=np.arange(classes),
+            precision=precision,
+            ridge=ridge,
+            kinks="none",
+        )
+
+    @property
+    def means_gram(self) -> np.ndarray:
+        """Gram matrix of the class means."""
+        return self.gram
+
+    def loss(
+        self, fields: Float[Array, " K"], readout: Float[Array, " K"] | None, label: Real
+    ) -> Float[Array, ""]:
+        """−s_y + log Σ_c exp(s_c)."""
+        own = jnp.sum(jnp.where(jnp.arange(self.width) == label, fields, 0.0))
+        return jax.nn.logsumexp(fields) - own

@@ -1,0 +1,188 @@
+"""Multi-index tasks: Gaussian mixtures seen through a few directions, as in all the papers."""
+
+import abc
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float
+
+from sgdlimits import _checks
+from sgdlimits._types import Flag, Index, Number, Real, State, WholeNumber, Word
+from sgdlimits.tasks.activations import KINKS
+from sgdlimits.tasks.base import Task
+
+
+class Committee(NamedTuple):
+    r"""Declares a squared loss between two committees, whose expectations are known exactly.
+
+    loss = (loss_weight / 2) (y - f)², f = student_scale Σ_i v_i σ(s_i),
+    y = teacher_scale Σ_n σ(a_n) + √noise ε, with σ = erf(·/√2) or the square.
+    """
+
+    activation: str
+    student_scale: float
+    teacher_scale: float
+    noise: Real
+    loss_weight: float = 1.0
+
+
+class MultiIndex(Task):
+    r"""Data x = μ_c + z/√λ in R^d, weights W (K × d), loss a function of s = Wx, v and y.
+
+    Anchors A (r × d, Gram P = AAᵀ) are the class means and teacher directions. Component c has
+    probability p_c and mean μ_c = means[c] · A; ``spike`` adds covariance to the anchor fields Ax.
+    The summary statistics are v (if the readout is trained), M = WAᵀ and R = W⊥W⊥ᵀ, the Gram matrix
+    of the parts orthogonal to the anchors (not Q = WWᵀ: no cancellation when W nearly lies in the
+    span of the anchors).
+
+    To make a task, implement ``loss`` and, if labels depend on more than the component, ``label``.
+    """
+
+    width: int = eqx.field(static=True)
+    anchors: tuple[str, ...] = eqx.field(static=True)
+    gram: np.ndarray
+    means: np.ndarray
+    weights: np.ndarray
+    labels: np.ndarray | None
+    spike: np.ndarray
+    precision: float
+    ridge: float
+    trained: bool = eqx.field(static=True)
+    spherical: bool = eqx.field(static=True)
+    kinks: str = eqx.field(static=True)  # "none", "zero" (where a field is zero) or "anywhere"
+
+    def __init__(
+        self,
+        *,
+        width: WholeNumber,
+        anchors: Any,
+        gram: Any = None,
+        means: Any = None,
+        weights: Any = None,
+        labels: Any = None,
+        spike: Any = None,
+        precision: Number = 1.0,
+        ridge: Number = 0.0,
+        trained: Flag = False,
+        spherical: Flag = False,
+        kinks: Word = "anywhere",
+    ):
+        self.width = _checks.integer("width", width, least=1)
+        self.anchors = _names("anchors", anchors)
+        r = len(self.anchors)
+        self.gram = np.eye(r) if gram is None else _checks.gram("gram", gram, r)
+        self.means = np.zeros((1, r)) if means is None else _checks.array("means", means, None)
+        if self.means.ndim != 2 or len(self.means) == 0 or self.means.shape[1] != r:
+            raise ValueError(
+                f"means has shape {self.means.shape}, which is not allowed: means must have shape "
+                f"(k, {r}), one row per component and one column per anchor {self.anchors}"
+            )
+        k = len(self.means)
+        self.weights = (
+            np.full(k, 1 / k) if weights is None else _checks.probabilities("weights", weights, k)
+        )
+        self.labels = None if labels is None else _checks.array("labels", labels, (k,))
+        self.spike = np.zeros((r, r)) if spike is None else _checks.covariance("spike", spike, r)
+        self.precision = _checks.positive("precision", precision, allow_infinite=True)
+        self.ridge = _checks.nonnegative("ridge", ridge)
+        self.trained = _checks.flag("trained", trained)
+        self.spherical = _checks.flag("spherical", spherical)
+        self.kinks = _checks.choice("kinks", kinks, KINKS)
+
+    # --- must implement -------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def loss(
+        self, fields: Float[Array, " K"], readout: Float[Array, " K"] | None, label: Real
+    ) -> Float[Array, ""]:
+        """The per-sample loss without its ridge; ``readout`` is None where it is fixed."""
+
+    # --- only needed where labels depend on the anchor fields or on noise -----------------------
+
+    def label(self, component: Index, anchors: Float[Array, " r"], noise: Real) -> Float[Array, ""]:
+        """The label of a sample from its component, its anchor fields Ax and a standard normal."""
+        raise TypeError(f"{type(self).__name__} has labels=None and no label method")
+
+    @property
+    def committee(self) -> Committee | None:
+        """The closed form this loss has, if it has one: a gain in accuracy, nothing else."""
+        return None
+
+    # --- given ----------------------------------------------------------------------------------
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of v (if trained), M and R."""
+        K, r = self.width, len(self.anchors)
+        readout: dict[str, tuple[int, ...]] = {"v": (K,)} if self.trained else {}
+        return readout | {"M": (K, r), "R": (K, K)}
+
+    @property
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Axes of v (if trained), M and R."""
+        readout: dict[str, tuple[str, ...]] = {"v": ("neuron",)} if self.trained else {}
+        return readout | {"M": ("neuron", "anchor"), "R": ("neuron", "neuron_")}
+
+    @property
+    def labels_of_dims(self) -> dict[str, list[Any]]:
+        """Neurons are numbered from 0, anchors have names."""
+        neurons: list[Any] = list(range(self.width))
+        return {"neuron": neurons, "neuron_": neurons, "anchor": list(self.anchors)}
+
+    @property
+    def least_dim(self) -> int:
+        """Weights and anchors must fit side by side: K + r."""
+        return self.width + len(self.anchors)
+
+    def draw_state(self, dim: int, generator: np.random.Generator) -> State:
+        """M has rows N(0, P/dim); R is Wishart, drawn by Bartlett's triangle."""
+        K, r = self.width, len(self.anchors)
+        state = {"v": generator.normal(size=K)} if self.trained else {}
+        M = generator.normal(size=(K, r)) @ np.linalg.cholesky(self.gram).T
+        C = np.tril(generator.normal(size=(K, K)), -1)
+        C[np.diag_indices(K)] = np.sqrt(generator.chisquare(dim - r - np.arange(K)))
+        scale = np.full((K, 1), dim**-0.5)
+        if self.spherical:
+            scale = 1 / np.sqrt(self.squared_norms(M, C @ C.T))[:, None]
+        return state | {"M": scale * M, "R": (scale * C) @ (scale * C).T}
+
+    def squared_norms(self, M: np.ndarray, R: np.ndarray) -> np.ndarray:
+        """Squared norms of the rows of W: diag(M P⁻¹ Mᵀ + R)."""
+        inside = np.sum(M * (M @ np.linalg.inv(self.gram)), axis=-1)
+        return inside + np.diagonal(R, axis1=-2, axis2=-1)
+
+    def check_values(self, state: State) -> None:
+        """R must be symmetric and positive semidefinite; on the sphere rows have norm 1."""
+        R = state["R"]
+        if not np.allclose(R, np.swapaxes(R, -1, -2), rtol=1e-9, atol=1e-12):
+            raise ValueError(f"state['R']={_checks.shown(R)} is not allowed: R must be symmetric")
+        smallest = np.min(np.linalg.eigvalsh(R))
+        if smallest < -1e-9 * max(1e-3, np.max(np.abs(R))):
+            raise ValueError(
+                f"state['R']={_checks.shown(R)} is not allowed: R must be positive semidefinite "
+                f"(its smallest eigenvalue is {smallest:.3g})"
+            )
+        if self.spherical:
+            norms = self.squared_norms(state["M"], R)
+            if np.max(np.abs(norms - 1)) > 1e-6:
+                raise ValueError(
+                    f"state has squared weight norms {_checks.shown(norms)}, which is not allowed: "
+                    "on the sphere diag(M P⁻¹ Mᵀ + R) must be 1 (within 1e-6)"
+                )
+
+
+def _names(parameter: str, value: Any) -> tuple[str, ...]:
+    # A string is a sequence of names too: anchors="mu" would mean two anchors, m and u.
+    names = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else ()
+    if (
+        not names
+        or not all(isinstance(name, str) for name in names)
+        or len(set(names)) < len(names)
+    ):
+        raise ValueError(
+            f"{parameter}={value!r} is not allowed: "
+            f"{parameter} must be a list of one or more distinct names"
+        )
+    return names

@@ -1,0 +1,43 @@
+"""A two-layer ReLU network for two classes, trained by cross-entropy (paper 000, (4.1))."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from sgdlimits._types import Number, Real, WholeNumber
+from sgdlimits.tasks.multi_index import MultiIndex
+
+
+class ReluClassifier(MultiIndex):
+    r"""ŷ = σ(v · relu(Wx)) on a mixture with labels 0 and 1; both layers are trained."""
+
+    def __init__(
+        self,
+        *,
+        width: WholeNumber,
+        anchors: tuple[str, ...],
+        means: Any,
+        labels: Any,
+        precision: Number,
+        ridge: Number,
+    ):
+        super().__init__(
+            width=width,
+            anchors=anchors,
+            means=means,
+            labels=labels,
+            precision=precision,
+            ridge=ridge,
+            trained=True,
+            kinks="zero",
+        )
+
+    def loss(
+        self, fields: Float[Array, " K"], readout: Float[Array, " K"] | None, label: Real
+    ) -> Float[Array, ""]:
+        """−y h + log(1 + eʰ) with h = v · relu(s); relu'(0) = 0."""
+        assert readout is not None
+        h = jnp.sum(readout * jax.nn.relu(fields))
+        return -label * h + jax.nn.softplus(h)

@@ -1,0 +1,70 @@
+"""Single-index models, learned by one neuron (paper 004, chapter 11)."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from sgdlimits import _checks
+from sgdlimits._types import Activation, Flag, Index, Number, Real, Word
+from sgdlimits.tasks.activations import NamedActivation, resolve, roughest
+from sgdlimits.tasks.multi_index import Committee, MultiIndex
+
+
+class SingleIndex(MultiIndex):
+    r"""x ~ N(0, I), y = link(⟨x, v⟩) + √noise ε, loss (y − student(⟨x, w⟩))², without a ½.
+
+    ``student`` is the link itself by default. Both are "erf", "relu", "square", "tanh" or
+    callables.
+
+    >>> SingleIndex("square").spherical
+    True
+    """
+
+    noise: float
+    _link: NamedActivation = eqx.field(static=True)
+    _student: NamedActivation = eqx.field(static=True)
+
+    def __init__(
+        self,
+        link: Word | Activation = "square",
+        *,
+        student: Word | Activation | None = None,
+        noise: Number = 0.0,
+        spherical: Flag = True,
+    ):
+        self._link = resolve("link", link)
+        self._student = self._link if student is None else resolve("student", student)
+        self.noise = _checks.nonnegative("noise", noise)
+        super().__init__(
+            width=1,
+            anchors=("teacher",),
+            spherical=spherical,
+            kinks=roughest(self._link, self._student),
+        )
+
+    def loss(
+        self, fields: Float[Array, " K"], readout: Float[Array, " K"] | None, label: Real
+    ) -> Float[Array, ""]:
+        """(y − student(s))²."""
+        return (label - self._student.function(fields)[0]) ** 2
+
+    def label(self, component: Index, anchors: Float[Array, " r"], noise: Real) -> Float[Array, ""]:
+        """The link of the projection plus noise of variance ``noise``."""
+        return self._link.function(anchors)[0] + jnp.sqrt(self.noise) * noise
+
+    @property
+    def committee(self) -> Committee | None:
+        """Exact for erf and the square, if student and link are the same."""
+        if self._link != self._student or not self._link.exact:
+            return None
+        return Committee(self._link.name, 1.0, 1.0, self.noise, loss_weight=2.0)
+
+    @property
+    def link(self) -> str:
+        """Name of the link."""
+        return self._link.name
+
+    @property
+    def student(self) -> str:
+        """Name of the student's activation."""
+        return self._student.name

@@ -1,0 +1,75 @@
+"""Spiked matrices and tensors: recover v from Y = λ v^{⊗k} + W (paper 000, sections 3 and 7)."""
+
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from sgdlimits import _checks
+from sgdlimits._types import Number, Reals, State, WholeNumber
+from sgdlimits.tasks.base import Task
+
+
+class SpikedTensor(Task):
+    r"""SGD on L(x, Y) = ‖Y − x^{⊗k}‖² + (ridge/2)‖x‖², Y = snr · v^{⊗k} + W, W i.i.d. Gaussian.
+
+    The statistics are m = ⟨x, v⟩ and r2 = ‖x − mv‖². With R² = m² + r2,
+    Φ = −2 snr mᵏ + R^{2k} + (ridge/2) R², and the gradient noise is a Gaussian vector with
+    covariance 4k R^{2k−2} I + 4k(k−1) R^{2k−4} xxᵀ.
+
+    >>> SpikedTensor(order=3, snr=4.0)
+    SpikedTensor(order=3, snr=4.0, ridge=0.0)
+    """
+
+    order: int = eqx.field(static=True)
+    snr: float
+    ridge: float
+
+    def __init__(self, *, order: WholeNumber = 2, snr: Number = 1.2, ridge: Number = 0.0):
+        self.order = _checks.integer("order", order, least=2)
+        self.snr = _checks.nonnegative("snr", snr)
+        self.ridge = _checks.nonnegative("ridge", ridge)
+
+    def population_loss(self, overlap: Reals, radius: Reals) -> Reals:
+        """Φ up to a constant, from m and r2."""
+        squared = overlap**2 + radius
+        return -2 * self.snr * overlap**self.order + squared**self.order + self.ridge / 2 * squared
+
+    def noise_variances(self, squared_norm: Reals) -> tuple[Reals, Reals]:
+        """(A, B) such that the gradient noise at x has covariance A·I + B·xxᵀ, from ‖x‖²."""
+        k = self.order
+        return 4 * k * squared_norm ** (k - 1), 4 * k * (k - 1) * squared_norm ** (k - 2)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Two scalars, m and r2."""
+        return {"m": (), "r2": ()}
+
+    @property
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Scalars have no axes."""
+        return {"m": (), "r2": ()}
+
+    @property
+    def labels_of_dims(self) -> dict[str, list[Any]]:
+        """Scalars have no axes."""
+        return {}
+
+    @property
+    def least_dim(self) -> int:
+        """The signal and one direction orthogonal to it."""
+        return 2
+
+    def draw_state(self, dim: int, generator: np.random.Generator) -> State:
+        """The statistics of x ~ N(0, I/dim)."""
+        return {
+            "m": np.asarray(generator.normal() / dim**0.5),
+            "r2": np.asarray(generator.chisquare(dim - 1) / dim),
+        }
+
+    def check_values(self, state: State) -> None:
+        """r2 is a squared norm."""
+        if np.any(state["r2"] < 0):
+            raise ValueError(
+                f"state['r2']={_checks.shown(state['r2'])} is not allowed: r2 must be >= 0"
+            )

@@ -1,0 +1,45 @@
+"""Validation of states, shared by the closed forms: shapes and finiteness, nothing else.
+
+States come from ODE solvers, which may step outside the physical domain by rounding errors; only
+parameters are checked for their sign.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from sgdlimits import _checks
+from sgdlimits._types import Number
+
+
+def numbers(name: str, value: Any) -> np.ndarray:
+    """Return ``value`` as a finite float64 array of any shape."""
+    return _checks.array(name, value, None)
+
+
+def vector(name: str, value: Any) -> np.ndarray:
+    """Return ``value`` as a finite float64 vector of any positive length."""
+    result = numbers(name, value)
+    if result.ndim != 1 or result.size == 0:
+        raise ValueError(
+            f"{name} has shape {result.shape}, which is not allowed: {name} must be a vector"
+        )
+    return result
+
+
+def symmetric(name: str, value: Any, size: int) -> np.ndarray:
+    """Return ``value`` as a finite symmetric ``size`` x ``size`` matrix."""
+    matrix = _checks.array(name, value, (size, size))
+    if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-10):
+        raise ValueError(f"{name}={matrix.tolist()} is not allowed: {name} must be symmetric")
+    return (matrix + matrix.T) / 2
+
+
+def below(name: str, value: Number, bound: float, what: str) -> float:
+    """Return ``value`` as a float if it lies strictly between 0 and ``bound``."""
+    number = _checks.positive(name, value)
+    if not number < bound:
+        raise ValueError(
+            f"{name}={value!r} is not allowed: {name} must lie in (0, {bound:.6g}), {what}"
+        )
+    return number

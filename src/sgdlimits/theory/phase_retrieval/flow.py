@@ -1,0 +1,107 @@
+"""Effective drifts of phase retrieval, on the sphere and without constraint."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sgdlimits import _checks
+from sgdlimits._types import Number, Values
+from sgdlimits.theory._inputs import numbers, symmetric, vector
+
+
+class Velocity(NamedTuple):
+    """Time derivatives of the overlaps m and of the Gram matrix Q."""
+
+    overlaps: np.ndarray
+    gram: np.ndarray
+
+
+def drift(
+    overlaps: Any,
+    gram: Any,
+    *,
+    step: Number,
+    noise: Number = 0.0,
+    spherical: bool = True,
+    signal: Number = 1.0,
+) -> Velocity:
+    """Effective drift of (m, Q) for any width p.
+
+        p dm = 2 (rho - tr Q / p) m + 4 (rho m - Q m / p)                              =: Psi
+        p dQ = 4 (rho - tr Q / p) Q + 8 (m m' - Q^2 / p)
+               + (4 gamma / p) {3 rho^2 Q + 12 rho m m'
+                 - (2/p) [(rho tr Q + 2 |m|^2) Q + 2 tr Q m m' + 2 rho Q^2 + 4 (m m' Q + Q m m')]
+                 + (1/p^2) [(tr(Q)^2 + 2 tr(Q^2)) Q + 4 tr Q Q^2 + 8 Q^3] + noise Q}   =: Phi
+
+    with gamma = ``step`` and rho = ``signal`` the squared norm of the teacher. On the sphere
+
+        p dm_j = Psi_j - m_j Phi_jj / (2 Q_jj),
+        p dQ_jl = Phi_jl - (Q_jl / 2) (Phi_jj / Q_jj + Phi_ll / Q_ll),
+
+    which keeps each norm Q_jj at its value (1 in the paper). The factor p on the left is our time
+    unit, p times the paper's.
+
+    Source: 002 (26), (21); the term m m' of (26b) corrected.
+
+    >>> velocity = drift([0.1], [[1.0]], step=0.05)
+    >>> round(float(velocity.overlaps[0]), 6), float(velocity.gram[0, 0])
+    (0.2772, 0.0)
+    """
+    m = vector("overlaps", overlaps)
+    p = len(m)
+    q = symmetric("gram", gram, p)
+    gamma, delta = _checks.positive("step", step), _checks.nonnegative("noise", noise)
+    rho = _checks.positive("signal", signal)
+    trace, mm, qq = np.trace(q), np.outer(m, m), q @ q
+    psi = 2 * (rho - trace / p) * m + 4 * (rho * m - q @ m / p)
+    error_square = 3 * rho**2 * q + 12 * rho * mm + delta * q
+    error_square -= (2 / p) * (
+        (rho * trace + 2 * m @ m) * q + 2 * trace * mm + 2 * rho * qq + 4 * (mm @ q + q @ mm)
+    )
+    error_square += ((trace**2 + 2 * np.trace(qq)) * q + 4 * trace * qq + 8 * qq @ q) / p**2
+    phi = 4 * (rho - trace / p) * q + 8 * (mm - qq / p) + 4 * gamma / p * error_square
+    if spherical:
+        if np.any(np.diag(q) <= 0):
+            raise ValueError(
+                f"gram={q.tolist()} is not allowed: gram must have a positive diagonal "
+                "when spherical=True"
+            )
+        radial = np.diag(phi) / (2 * np.diag(q))
+        psi = psi - m * radial
+        phi = phi - q * (radial[:, None] + radial[None, :])
+    return Velocity(psi / p, phi / p)
+
+
+def single_drift(overlap: Any, *, step: Number, noise: Number = 0.0) -> Values:
+    """Effective drift of the overlap of one neuron on the unit sphere.
+
+        dm = m (4 (1 - 6 gamma)(1 - m^2) - 2 gamma noise)
+
+    Source: 002 (7).
+
+    >>> round(float(single_drift(0.1, step=0.05)), 6)
+    0.2772
+    """
+    gamma, delta = _checks.positive("step", step), _checks.nonnegative("noise", noise)
+    m = numbers("overlap", overlap)
+    return m * (4 * (1 - 6 * gamma) * (1 - m**2) - 2 * gamma * delta)
+
+
+def unconstrained_drift(
+    overlap: Any, square_norm: Any, *, step: Number, signal: Number = 1.0
+) -> tuple[Values, Values]:
+    """Effective drift of (m, q) for one free neuron without label noise.
+
+        dm = 6 m (rho - q)
+        dq = 4 (q (rho - 3q) + 2 m^2)
+             + 12 gamma (q (rho^2 + 5 q^2 - 2 rho q) + 4 m^2 (rho - 2q))
+
+    Source: 002 (75), (76).
+
+    >>> [float(rate) for rate in unconstrained_drift(1.0, 1.0, step=0.05)]  # the teacher
+    [0.0, 0.0]
+    """
+    gamma, rho = _checks.positive("step", step), _checks.positive("signal", signal)
+    m, q = numbers("overlap", overlap), numbers("square_norm", square_norm)
+    corrector = q * (rho**2 + 5 * q**2 - 2 * rho * q) + 4 * m**2 * (rho - 2 * q)
+    return 6 * m * (rho - q), 4 * (q * (rho - 3 * q) + 2 * m**2) + 12 * gamma * corrector

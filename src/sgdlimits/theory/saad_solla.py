@@ -1,0 +1,105 @@
+"""Soft committee machines with g(x) = erf(x / sqrt 2): the equations of Saad and Solla (1995).
+
+Student sum_i g(w_i . x), teacher sum_n g(b_n . x) with label noise, loss (y - f)^2 / 2, update
+w_i += (step / dim) (y - f) g'(w_i . x) x. States are Q = W W', R = W B' with the teacher's
+T = B B'. Time is steps / dim, which is delta * steps divided by ``step``.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sgdlimits import _checks
+from sgdlimits._types import Number
+from sgdlimits.theory._inputs import numbers, symmetric
+
+
+class Velocity(NamedTuple):
+    """Derivatives of the student's Gram matrix Q and of the overlaps R in time steps / dim."""
+
+    student_gram: np.ndarray
+    overlaps: np.ndarray
+
+
+def drift(
+    student_gram: Any, overlaps: Any, teacher_gram: Any, *, step: Number, noise: Number = 0.0
+) -> Velocity:
+    """Time derivatives of (Q, R), with eta = ``step``.
+
+        dR_in = eta sum_a e_a I3(i, n, a)
+        dQ_ik = eta sum_a e_a (I3(i, k, a) + I3(k, i, a))
+                + eta^2 (sum_ab e_a e_b I4(i, k, a, b) + noise J2(i, k))
+
+    where a, b run over students (sign e = -1) and teachers (e = +1), and
+    I3(i, j, a) = E[g'(x_i) x_j g(x_a)], I4(i, k, a, b) = E[g'(x_i) g'(x_k) g(x_a) g(x_b)],
+    J2(i, k) = E[g'(x_i) g'(x_k)].
+
+    Source: Saad and Solla (1995), (5)-(6) of the letter; 003.
+
+    >>> rates = drift([[1.0]], [[1.0]], [[1.0]], step=0.5)  # the student is the teacher
+    >>> bool(np.allclose(rates.student_gram, 0)), bool(np.allclose(rates.overlaps, 0))
+    (True, True)
+    """
+    c, students, signs = _fields(student_gram, overlaps, teacher_gram)
+    eta, delta = _checks.positive("step", step), _checks.nonnegative("noise", noise)
+    learning = _i3(c, students) @ signs
+    square = np.einsum("ikab,a,b->ik", _i4(c, students), signs, signs)
+    square += delta * 2 / np.pi / np.sqrt(_lambda4(c, students))
+    pull = learning[:, :students]
+    return Velocity(eta * (pull + pull.T) + eta**2 * square, eta * learning[:, students:])
+
+
+def generalization_error(student_gram: Any, overlaps: Any, teacher_gram: Any) -> float:
+    """Half the mean squared error on noiseless labels.
+
+        eps = (1/2) sum_ab e_a e_b I2(a, b),
+        I2(a, b) = (2/pi) arcsin(C_ab / sqrt((1 + C_aa)(1 + C_bb)))
+
+    Source: Saad and Solla (1995), (4) of the letter; 003.
+
+    >>> round(generalization_error([[0.0]], [[0.0]], [[1.0]]), 6)  # E g(y)^2 / 2 = 1/6
+    0.166667
+    """
+    c, _, signs = _fields(student_gram, overlaps, teacher_gram)
+    scale = np.sqrt(1 + np.diag(c))
+    return float(signs @ np.arcsin(c / np.outer(scale, scale)) @ signs / np.pi)
+
+
+def _i3(c: np.ndarray, students: int) -> np.ndarray:
+    """I3(i, j, a) = (2/pi) (C_ja (1 + C_ii) - C_ij C_ia) / (sqrt(L3) (1 + C_ii))."""
+    one = 1 + np.diag(c)
+    ii, ij, ia = one[:students, None, None], c[:students, :, None], c[:students, None, :]
+    lambda3 = ii * one[None, None, :] - ia**2
+    return 2 / np.pi * (c[None] * ii - ij * ia) / (np.sqrt(lambda3) * ii)
+
+
+def _i4(c: np.ndarray, students: int) -> np.ndarray:
+    """I4(i, k, a, b) = (4/pi^2) arcsin(L0 / sqrt(L1 L2)) / sqrt(L4)."""
+    one = 1 + np.diag(c)
+    lambda4 = _lambda4(c, students)[:, :, None, None]
+    ii, kk = one[:students, None, None, None], one[None, :students, None, None]
+    ik = c[:students, :students, None, None]
+    ia, ib = c[:students, None, :, None], c[:students, None, None, :]
+    ka, kb = c[None, :students, :, None], c[None, :students, None, :]
+    lambda0 = lambda4 * c - ka * kb * ii - ia * ib * kk + ik * (ia * kb + ib * ka)
+    lambda1 = lambda4 * one[:, None] - ka**2 * ii - ia**2 * kk + 2 * ik * ia * ka
+    lambda2 = lambda4 * one - kb**2 * ii - ib**2 * kk + 2 * ik * ib * kb
+    return 4 / np.pi**2 * np.arcsin(lambda0 / np.sqrt(lambda1 * lambda2)) / np.sqrt(lambda4)
+
+
+def _lambda4(c: np.ndarray, students: int) -> np.ndarray:
+    one = 1 + np.diag(c)[:students]
+    return np.outer(one, one) - c[:students, :students] ** 2
+
+
+def _fields(
+    student_gram: Any, overlaps: Any, teacher_gram: Any
+) -> tuple[np.ndarray, int, np.ndarray]:
+    """Covariance of all fields, the number of students, and the signs of the fields in y - f."""
+    students = max(len(np.atleast_1d(numbers("student_gram", student_gram))), 1)
+    teachers = max(len(np.atleast_1d(numbers("teacher_gram", teacher_gram))), 1)
+    q = symmetric("student_gram", student_gram, students)
+    t = symmetric("teacher_gram", teacher_gram, teachers)
+    r = _checks.array("overlaps", overlaps, (students, teachers))
+    signs = np.concatenate([-np.ones(students), np.ones(teachers)])
+    return np.block([[q, r], [r.T, t]]), students, signs

@@ -1,0 +1,174 @@
+"""What compare draws is the mean, spread and error of the runs, and the limit."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sgdlimits.plot import compare, plane, save
+
+
+def line(panel: Axes, start: str) -> np.ndarray:
+    """Return the data, of shape (time, 2), of the line whose label starts so."""
+    (found,) = [drawn for drawn in panel.lines if str(drawn.get_label()).startswith(start)]
+    return np.asarray(found.get_xydata())
+
+
+def band(panel: Axes, label: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lower and the upper edge of the band with this label."""
+    (found,) = [drawn for drawn in panel.collections if drawn.get_label() == label]
+    vertices = np.asarray(found.get_paths()[0].vertices)
+    times = np.unique(vertices[:, 0])
+    at = [vertices[vertices[:, 0] == time, 1] for time in times]
+    return np.array([values.min() for values in at]), np.array([values.max() for values in at])
+
+
+def legend_texts(figure: Figure) -> list[str]:
+    (legend,) = figure.legends
+    return [text.get_text() for text in legend.get_texts()]
+
+
+def test_points_are_the_mean_over_the_runs_that_did_not_diverge(
+    runs: xr.Dataset, limit: xr.Dataset
+) -> None:
+    figure = compare(runs, limit, ["M[1,nu]"])
+    (panel,) = figure.axes
+    kept = runs.M[~runs.diverged.values].sel(neuron=1, anchor="nu").values
+    drawn = line(panel, "SGD")
+    np.testing.assert_array_equal(drawn[:, 0], runs.time)
+    np.testing.assert_allclose(drawn[:, 1], kept.mean(axis=0), rtol=1e-12)
+    assert np.all(np.isfinite(drawn))
+    # negative control: with the diverged runs the mean is another one
+    assert not np.allclose(drawn[:20, 1], runs.M.sel(neuron=1, anchor="nu").mean("run")[:20])
+
+
+def test_bands_are_one_deviation_and_two_errors(runs: xr.Dataset, limit: xr.Dataset) -> None:
+    (panel,) = compare(runs, limit, ["v[0]"]).axes
+    kept = runs.v[~runs.diverged.values].sel(neuron=0).values
+    mean, deviation = kept.mean(axis=0), kept.std(axis=0, ddof=1)
+    for label, width in (
+        ("± 1 standard deviation", deviation),
+        ("± 2 standard errors of the mean", 2 * deviation / np.sqrt(10)),
+    ):
+        low, high = band(panel, label)
+        np.testing.assert_allclose(low, mean - width, rtol=1e-12)
+        np.testing.assert_allclose(high, mean + width, rtol=1e-12)
+
+
+def test_the_limit_is_a_line(runs: xr.Dataset, limit: xr.Dataset) -> None:
+    coarse = limit.isel(time=slice(None, None, 4))
+    (panel,) = compare(runs, coarse, ["R[0,1]"]).axes
+    drawn = line(panel, "limit")
+    np.testing.assert_array_equal(drawn[:, 0], coarse.time)
+    np.testing.assert_array_equal(drawn[:, 1], coarse.R.sel(neuron=0, neuron_=1))
+
+
+def test_paths_with_runs_are_drawn_as_mean_and_spread(runs: xr.Dataset, paths: xr.Dataset) -> None:
+    (panel,) = compare(runs, paths, ["v[2]"]).axes
+    values = paths.v.sel(neuron=2).values
+    mean, deviation = values.mean(axis=0), values.std(axis=0, ddof=1)
+    np.testing.assert_allclose(line(panel, "limit paths, mean of 5 runs")[:, 1], mean)
+    lower = line(panel, "± 1 standard deviation of the paths")[:, 1]
+    np.testing.assert_allclose(lower, mean - deviation)
+    (upper,) = [drawn for drawn in panel.lines if str(drawn.get_label()).startswith("_")]
+    np.testing.assert_allclose(np.asarray(upper.get_ydata()), mean + deviation)
+
+
+def test_default_panels_are_the_first_entries_of_each_statistic(
+    runs: xr.Dataset, limit: xr.Dataset, pca: xr.Dataset
+) -> None:
+    labels = [panel.get_ylabel() for panel in compare(runs, limit).axes]
+    assert labels == [
+        *["$v_{0}$", "$v_{1}$"],
+        *[r"$M_{0,\mu}$", r"$M_{0,\nu}$"],
+        *["$R_{00}$", "$R_{01}$"],
+    ]
+    assert [panel.get_ylabel() for panel in compare(pca).axes] == ["$m$", r"$r_\perp^2$"]
+    without_readout = compare(runs.drop_vars("v")).axes
+    assert len(without_readout) == 6
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 7])
+def test_any_number_of_panels_fits(runs: xr.Dataset, limit: xr.Dataset, count: int) -> None:
+    names = [f"M[{i},{a}]" for i in range(3) for a in ("mu", "nu")] + ["v[0]"]
+    figure = compare(runs, limit, names[:count])
+    assert len(figure.axes) == count
+    labelled = [panel.get_xlabel() for panel in figure.axes if panel.get_xlabel()]
+    columns = {1: 1, 2: 2, 4: 2}.get(count, 3)
+    assert labelled == ["time $t$ (= step × samples / dim)"] * min(columns, count)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.x1
+    for panel in figure.axes:
+        outer = panel.get_tightbbox()
+        assert outer is not None
+        assert not outer.overlaps(box)
+
+
+def test_legend_counts_diverged_runs_and_caption_has_the_parameters(
+    runs: xr.Dataset, limit: xr.Dataset
+) -> None:
+    figure = compare(runs, limit)
+    assert legend_texts(figure) == [
+        "SGD, mean of 10 runs (2 diverged)",
+        "± 1 standard deviation",
+        "± 2 standard errors of the mean",
+        "limit, dim → ∞",
+    ]
+    assert figure.get_suptitle() == (
+        "XorMixture · width 3, precision 10, ridge 0.1 · dim 2000, step 1, 12 runs"
+    )
+
+
+def test_one_run_and_no_run_have_no_bands(runs: xr.Dataset, limit: xr.Dataset) -> None:
+    single = compare(runs.isel(run=[0]), limit, ["v[0]"])
+    assert legend_texts(single) == ["SGD, one run", "limit, dim → ∞"]
+    np.testing.assert_array_equal(line(single.axes[0], "SGD")[:, 1], runs.v[0, :, 0])
+    squeezed = compare(runs.isel(run=0), None, ["v[0]"])
+    assert legend_texts(squeezed) == ["SGD, one run"]
+    nothing = compare(runs.isel(run=[2, 7]), limit, ["v[0]"])
+    assert legend_texts(nothing) == ["SGD, no run left (2 diverged)", "limit, dim → ∞"]
+
+
+def test_axes_of_the_caller_are_used(runs: xr.Dataset, limit: xr.Dataset) -> None:
+    mine = Figure()
+    axes = mine.subplots(1, 2)
+    assert compare(runs, limit, ["v[0]", "v[1]"], axes=axes) is mine
+    assert len(mine.axes) == 2
+    assert not mine.legends
+    assert axes[0].get_legend() is not None
+    assert [panel.get_xlabel() for panel in axes] == ["time $t$ (= step × samples / dim)"] * 2
+    with pytest.raises(ValueError, match=r"axes has 2 entries.*there are 3 statistics"):
+        compare(runs, limit, ["v[0]", "v[1]", "v[2]"], axes=axes)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (["v[0]", "v[3]"], r"statistics='v\[3\]' is not allowed: .*v\[0\], v\[1\]"),
+        ([], r"statistics=\[\] is not allowed"),
+    ],
+)
+def test_unknown_statistics_are_named(runs: xr.Dataset, wanted: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        compare(runs, None, wanted)
+
+
+def test_a_limit_without_the_statistic_is_an_error(runs: xr.Dataset, pca: xr.Dataset) -> None:
+    with pytest.raises(ValueError, match=r"path.*v\[0\].*m, r2"):
+        compare(runs, pca.isel(run=0), ["v[0]"])
+
+
+def test_pyplot_is_not_needed(
+    runs: xr.Dataset, limit: xr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)  # importing it is now an error
+    save(compare(runs, limit, ["v[0]"]), tmp_path / "a.png")
+    save(plane(runs, limit, "v[0]", "v[1]"), tmp_path / "b.png")

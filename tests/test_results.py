@@ -1,0 +1,226 @@
+"""Results keep every value and label, and a file is either whole or absent."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import sgdlimits
+from sgdlimits import results
+
+RUNS, TIMES, WIDTH, ANCHORS = 3, 5, 2, ["mu", "nu"]
+SUFFIXES = pytest.mark.parametrize("suffix", [".zarr", ".nc"])
+
+
+def multi_index(seed: int = 0) -> xr.Dataset:
+    rng = np.random.default_rng(seed)
+    shapes: dict[str, tuple[str, ...]] = {
+        "R": ("run", "time", "neuron", "neuron_"),
+        "v": ("run", "time", "neuron"),
+        "M": ("run", "time", "neuron", "anchor"),
+        "diverged": ("run",),
+        "diverged_at": ("run",),
+    }
+    sizes = {"run": RUNS, "time": TIMES, "neuron": WIDTH, "neuron_": WIDTH, "anchor": len(ANCHORS)}
+    arrays = {
+        name: rng.normal(size=[sizes[axis] for axis in dims]) for name, dims in shapes.items()
+    }
+    arrays["R"] = arrays["R"] + np.swapaxes(arrays["R"], -1, -2)
+    arrays["v"][1, 3:] = np.nan
+    arrays["diverged"] = np.array([False, True, False])
+    arrays["diverged_at"] = np.array([np.nan, 0.6, np.nan])
+    return results.build(
+        arrays,
+        shapes,
+        {
+            "run": np.arange(RUNS),
+            "time": np.linspace(0.0, 1.0, TIMES),
+            "neuron": np.arange(WIDTH),
+            "neuron_": np.arange(WIDTH),
+            "anchor": ANCHORS,
+        },
+        {
+            "kind": "simulation",
+            "task": "XorMixture",
+            "parameters": {"width": 2, "precision": math.inf, "link": np.tanh, "weights": None},
+            "dim": np.int64(2000),
+            "step": 1.5,
+            "seed": 0,
+            "note": None,
+        },
+    )
+
+
+def test_build_adds_the_version_and_encodes_what_files_cannot_hold() -> None:
+    attrs = multi_index().attrs
+    assert attrs["version"] == sgdlimits.__version__
+    assert attrs["note"] == "null"
+    assert type(attrs["dim"]) is int
+    assert json.loads(attrs["parameters"])["precision"] == math.inf
+    assert results.parameters(multi_index())["link"] == "tanh"
+
+
+def test_build_says_which_axis_does_not_fit() -> None:
+    with pytest.raises(ValueError, match=r"dims\['m'\]=\('run',\).*2 axes.*\(2, 3\)"):
+        results.build({"m": np.zeros((2, 3))}, {"m": ("run",)}, {}, {})
+    with pytest.raises(ValueError, match=r"coords\['time'\] has shape \(4,\).*m has 3 entries"):
+        results.build({"m": np.zeros(3)}, {"m": ("time",)}, {"time": np.arange(4.0)}, {})
+
+
+def test_statistics_are_listed_in_order_with_the_upper_triangle_of_r() -> None:
+    assert results.statistics(multi_index()) == [
+        *["v[0]", "v[1]"],
+        *["M[0,mu]", "M[0,nu]", "M[1,mu]", "M[1,nu]"],
+        *["R[0,0]", "R[0,1]", "R[1,1]"],
+    ]
+
+
+def test_select_gives_the_entry_of_every_flat_name() -> None:
+    dataset = multi_index()
+    for name in results.statistics(dataset):
+        assert results.select(dataset, name).dims == ("run", "time")
+    np.testing.assert_array_equal(results.select(dataset, "v[1]"), dataset.v[:, :, 1])
+    np.testing.assert_array_equal(results.select(dataset, "M[1,mu]"), dataset.M[:, :, 1, 0])
+    np.testing.assert_array_equal(results.select(dataset, "M[0, nu]"), dataset.M[:, :, 0, 1])
+    np.testing.assert_array_equal(results.select(dataset, "R[1,0]"), dataset.R[:, :, 1, 0])
+
+
+def test_select_uses_labels_not_positions() -> None:
+    part = multi_index().isel(neuron=[1])
+    np.testing.assert_array_equal(results.select(part, "v[1]"), part.v[:, :, 0])
+    with pytest.raises(ValueError, match=r"v\[0\]"):
+        results.select(part, "v[0]")
+
+
+def test_select_works_on_scalar_statistics_without_runs() -> None:
+    path = results.build({"r2": np.arange(3.0)}, {"r2": ("time",)}, {}, {})
+    np.testing.assert_array_equal(results.select(path, "r2"), np.arange(3.0))
+    assert results.statistics(path) == ["r2"]
+
+
+@pytest.mark.parametrize(
+    "name", ["m", "v", "v[2]", "v[0,1]", "v[x]", "M[0]", "M[mu,0]", "M[0,mu", "diverged", "", 3]
+)
+def test_select_lists_the_valid_names(name: str) -> None:
+    with pytest.raises(ValueError, match=r"name=.* is not allowed.* v\[0\], .*R\[1,1\]$"):
+        results.select(multi_index(), name)
+
+
+@SUFFIXES
+def test_round_trip_is_exact(tmp_path: Path, suffix: str) -> None:
+    dataset = multi_index()
+    path = tmp_path / "new folder" / f"xor{suffix}"
+    results.save(dataset, path)
+    loaded = results.load(path)
+    xr.testing.assert_identical(loaded, dataset)
+    for name, variable in dataset.variables.items():
+        assert loaded[name].dtype == variable.dtype
+        assert isinstance(loaded[name].values, np.ndarray)
+    assert {name: type(value) for name, value in loaded.attrs.items()} == {
+        name: type(value) for name, value in dataset.attrs.items()
+    }
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+@SUFFIXES
+def test_a_loaded_part_can_be_saved_in_the_other_format(tmp_path: Path, suffix: str) -> None:
+    results.save(multi_index(), tmp_path / f"a{suffix}")
+    part = results.load(tmp_path / f"a{suffix}").isel(run=[0, 2], anchor=[1])
+    other = tmp_path / ("b.nc" if suffix == ".zarr" else "b.zarr")
+    results.save(part, other)
+    xr.testing.assert_identical(results.load(other), part)
+
+
+@SUFFIXES
+def test_text_held_as_objects_is_saved_as_text_and_other_objects_are_refused(
+    tmp_path: Path, suffix: str
+) -> None:
+    dataset = multi_index().assign_coords(anchor=np.array(ANCHORS, dtype=object))
+    results.save(dataset, tmp_path / f"a{suffix}")
+    assert results.load(tmp_path / f"a{suffix}").anchor.values.tolist() == ANCHORS
+    with pytest.raises(ValueError, match=r"dataset\['anchor'\].*Python objects"):
+        results.save(
+            dataset.assign_coords(anchor=np.array(["mu", {}], dtype=object)),
+            tmp_path / f"b{suffix}",
+        )
+    assert not (tmp_path / f"b{suffix}").exists()
+
+
+@SUFFIXES
+def test_an_existing_result_is_replaced(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a{suffix}"
+    results.save(multi_index(seed=0), path)
+    results.save(multi_index(seed=1), path)
+    xr.testing.assert_identical(results.load(path), multi_index(seed=1))
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+@SUFFIXES
+@pytest.mark.parametrize("stage", ["write", "rename"])
+def test_a_failed_save_leaves_the_old_result_and_nothing_else(
+    tmp_path: Path, suffix: str, stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"a{suffix}"
+    results.save(multi_index(seed=0), path)
+
+    def write_half(dataset: xr.Dataset, target: Path, **options: object) -> None:
+        if suffix == ".zarr":
+            target.mkdir()
+            target = target / ".zgroup"
+        target.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    def refuse(source: Path, target: Path) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        if stage == "write":
+            patch.setattr(xr.Dataset, "to_zarr", write_half)
+            patch.setattr(xr.Dataset, "to_netcdf", write_half)
+        else:
+            patch.setattr("sgdlimits.results.os.replace", refuse)
+        with pytest.raises((KeyboardInterrupt, OSError)):
+            results.save(multi_index(seed=1), path)
+    xr.testing.assert_identical(results.load(path), multi_index(seed=0))
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_directory_that_is_no_result_is_not_replaced(tmp_path: Path) -> None:
+    for name in ("a.zarr", "a.nc"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "thesis.txt").write_text("keep me")
+        with pytest.raises(ValueError, match=r"no .* result to replace"):
+            results.save(multi_index(), tmp_path / name)
+        assert (tmp_path / name / "thesis.txt").read_text() == "keep me"
+
+
+@pytest.mark.parametrize("name", ["a.pkl", "a", "a.h5"])
+def test_other_suffixes_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match=r"path=.*must end in \.zarr or \.nc"):
+        results.save(multi_index(), tmp_path / name)
+    with pytest.raises(ValueError, match=r"path=.*must end in \.zarr or \.nc"):
+        results.load(tmp_path / name)
+
+
+@SUFFIXES
+def test_a_missing_path_is_named(tmp_path: Path, suffix: str) -> None:
+    with pytest.raises(FileNotFoundError, match=f"nowhere{suffix}"):
+        results.load(tmp_path / f"nowhere{suffix}")
+
+
+def test_damaged_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "text.nc").write_text("not a result")
+    (tmp_path / "empty.zarr").mkdir()
+    results.save(multi_index(), tmp_path / "cut.nc")
+    whole = (tmp_path / "cut.nc").read_bytes()
+    (tmp_path / "cut.nc").write_bytes(whole[: len(whole) // 2])
+    results.save(multi_index(), tmp_path / "chunkless.zarr")
+    (tmp_path / "chunkless.zarr" / "v" / "0.0.0").unlink()
+    results.save(multi_index(), tmp_path / "garbled.zarr")
+    (tmp_path / "garbled.zarr" / "v" / "0.0.0").write_bytes(b"garbled")
+    for name in ("text.nc", "empty.zarr", "cut.nc", "chunkless.zarr", "garbled.zarr"):
+        with pytest.raises(ValueError, match=rf"{name}' is not a readable result"):
+            results.load(tmp_path / name)
