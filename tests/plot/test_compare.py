@@ -154,6 +154,8 @@ def test_axes_of_the_caller_are_used(runs: xr.Dataset, limit: xr.Dataset) -> Non
     [
         (["v[0]", "v[3]"], r"statistics='v\[3\]' is not allowed: .*v\[0\], v\[1\]"),
         ([], r"statistics=\[\] is not allowed"),
+        ([3], r"statistics=3 is not allowed"),
+        (3, r"statistics=3 is not allowed"),
     ],
 )
 def test_unknown_statistics_are_named(runs: xr.Dataset, wanted: Any, message: str) -> None:

@@ -93,7 +93,7 @@ def test_fixed_points_are_at_rest_and_classified(order: int, step: float) -> Non
             assert (np.linalg.eigvals(matrix).real.max() < 0) == point.stable
     if order % 2:  # the printed mirror images are no fixed points for odd order
         star = max(point.overlap for point in points)
-        assert abs(st.drift(-star, step, order=order, snr=snr, step=step).overlap) > 1e-2
+        assert abs(float(st.drift(-star, step, order=order, snr=snr, step=step).overlap)) > 1e-2
     assert len(st.fixed_points(order, 0.9 * st.critical_snr(order, step), step)) == 2
 
 

@@ -14,11 +14,12 @@ import xarray as xr
 from sgdlimits import _checks, results
 from sgdlimits._precision import as_arrays, double_precision
 from sgdlimits._progress import progress
-from sgdlimits._types import State, StateLike
+from sgdlimits._types import Number, State, StateLike, WholeNumber
 from sgdlimits.dynamics import paths
 from sgdlimits.dynamics.model import Model, as_state, coordinates
 from sgdlimits.dynamics.multi_index import MultiIndexModel
 from sgdlimits.dynamics.quadrature import choose_quadrature
+from sgdlimits.dynamics.sliding import sliding_solutions
 from sgdlimits.dynamics.solve import solutions
 from sgdlimits.dynamics.spiked_tensor import SpikedTensorModel
 from sgdlimits.tasks import MultiIndex, SpikedTensor, Task
@@ -35,7 +36,7 @@ class EffectiveDynamics:
     ``effective_dynamics``.
     """
 
-    def __init__(self, task: Task, step: float, nodes: int):
+    def __init__(self, task: Task, step: Number, nodes: WholeNumber):
         self.task = task
         self.step = _checks.positive("step", step)
         self.nodes = _checks.integer("nodes", nodes, least=2)
@@ -107,7 +108,7 @@ class EffectiveDynamics:
     # --- along time -----------------------------------------------------------------------------
 
     @double_precision
-    def solve(self, state: StateLike, time: float = 10.0, points: int = 201) -> xr.Dataset:
+    def solve(self, state: StateLike, time: Number = 10.0, points: WholeNumber = 201) -> xr.Dataset:
         """Solve the ODE du/dt = h(u).
 
         Args:
@@ -125,7 +126,7 @@ class EffectiveDynamics:
         checked = self.task.check_state(state, runs=batch)
         starts = self._vectors(checked, batch)
         times = np.linspace(0, time, points)
-        values, finished = solutions(self._model, starts, jnp.asarray(times))
+        values, finished = self._solutions(starts, jnp.asarray(times))
         if not bool(jnp.all(finished)):
             warnings.warn(
                 f"{int(jnp.sum(~finished))} of {len(starts)} solutions did not reach time={time}: "
@@ -139,11 +140,11 @@ class EffectiveDynamics:
     def sample_paths(
         self,
         state: StateLike,
-        dim: int = 3000,
-        time: float = 10.0,
-        runs: int = 64,
-        seed: int = 0,
-        points: int = 201,
+        dim: WholeNumber = 3000,
+        time: Number = 10.0,
+        runs: WholeNumber = 64,
+        seed: WholeNumber = 0,
+        points: WholeNumber = 201,
     ) -> xr.Dataset:
         """Sample the SDE du = h dt + √(Σ/dim) dB of SGD in dimension ``dim`` from one state.
 
@@ -206,13 +207,19 @@ class EffectiveDynamics:
         return np.asarray(function(self._model, vector))
 
     def _time_step(self, start: jax.Array, time: float) -> float:
-        path, _ = solutions(self._model, start[None], jnp.linspace(0, time, 11))
+        path, _ = self._solutions(start[None], jnp.linspace(0, time, 11))
         rates = [
             float(np.linalg.norm(np.asarray(_jacobian(self._model, vector)), 2))
             for vector in path[0]
             if bool(jnp.all(jnp.isfinite(vector)))
         ]
         return 0.1 / max([*rates, 0.1])
+
+    def _solutions(self, starts: jax.Array, times: jax.Array) -> tuple[jax.Array, jax.Array]:
+        model = self._model
+        if isinstance(model, MultiIndexModel) and model.jumps_at_zero:
+            return sliding_solutions(model, starts, times)
+        return solutions(model, starts, times)
 
     def _batch_size(self, state: StateLike) -> int | None:
         for name, shape in self.task.shapes.items():
@@ -258,7 +265,7 @@ class EffectiveDynamics:
 
 
 def effective_dynamics(
-    task: Task, step: float = 1.0, nodes: int = DEFAULT_NODES
+    task: Any, step: Number = 1.0, nodes: WholeNumber = DEFAULT_NODES
 ) -> EffectiveDynamics:
     """The effective dynamics of a task at learning rate δ = step/dim.
 

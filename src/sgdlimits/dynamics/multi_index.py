@@ -17,6 +17,7 @@ from sgdlimits.gaussian import orthant_nodes
 from sgdlimits.tasks.multi_index import MultiIndex
 
 JITTER = 1e-13  # relative to each variance: keeps Cholesky factors of singular covariances finite
+TINY = 1e-290  # a field on the positive side of zero
 FLOOR = 1e-20  # the same for vanishing variances: above what rounding makes of its square root
 
 JaxState = dict[str, Float[Array, "..."]]
@@ -56,6 +57,23 @@ class MultiIndexModel(Model):
     def drift(self, vector: Vector) -> Vector:
         """The velocity h = −f + g in one pass over the nodes."""
         return self._motion(vector, self.step)
+
+    @property
+    def jumps_at_zero(self) -> bool:
+        """Whether nothing smooths the jump of the gradient where a field is zero."""
+        return self.rule.kind == "none" and self.task.kinks == "zero"
+
+    def still_fields(self, vector: Vector) -> Float[Array, "k K"]:
+        """The field of every component's mean; there are no others where there is no noise."""
+        return jnp.asarray(self.task.means) @ self.unravel(vector)["M"].T
+
+    def drift_with_signs(self, vector: Vector, signs: Float[Array, "k K"]) -> Vector:
+        """The drift without noise with the sign of every field held: it does not jump at zero."""
+        state, fields = self.unravel(vector), self.still_fields(vector)
+        positive, negative = jnp.maximum(fields, TINY), jnp.minimum(fields, -TINY)
+        held = jnp.where(signs > 0, positive, jnp.where(signs < 0, negative, 0.0))
+        moments = self._average(state, self._still(held))
+        return self.ravel(motion(self.task, state, moments, self.step))
 
     def diffusion(self, vector: Vector) -> Float[Array, "n n"]:
         r"""c·Cov of one sample's motion, second-order part included.
@@ -125,18 +143,32 @@ class MultiIndexModel(Model):
             return committee_moments(self.task, committee, state)
 
         def component(c: Index) -> Moments:
-            samples = self._samples(state, c, fixed_fields=fixed_fields)
-            readout, g = self._gradients(state, samples)
-            weighted = g * samples.weights[:, None]
-            return Moments(
-                readout=samples.weights @ readout,
-                anchors=weighted.T @ samples.anchors,
-                orthogonal=weighted.T @ samples.orthogonal,
-                square=weighted.T @ g,
-            )
+            return self._average(state, self._samples(state, c, fixed_fields=fixed_fields))
 
         parts = jax.lax.map(component, jnp.arange(len(self.task.weights)))
         return jax.tree.map(lambda part: jnp.tensordot(self.task.weights, part, axes=1), parts)
+
+    def _average(self, state: JaxState, samples: Samples) -> Moments:
+        readout, g = self._gradients(state, samples)
+        weighted = g * samples.weights[:, None]
+        return Moments(
+            readout=samples.weights @ readout,
+            anchors=weighted.T @ samples.anchors,
+            orthogonal=weighted.T @ samples.orthogonal,
+            square=weighted.T @ g,
+        )
+
+    def _still(self, fields: Float[Array, "k K"]) -> Samples:
+        """All components at once, each at its mean."""
+        task = self.task
+        return Samples(
+            fields=fields,
+            anchors=jnp.asarray(task.means) @ jnp.asarray(task.gram),
+            orthogonal=jnp.zeros_like(fields),
+            spread=jnp.zeros((len(task.anchors), 0)),
+            labels=jnp.asarray(task.labels),
+            weights=jnp.asarray(task.weights),
+        )
 
     def _motion(
         self, vector: Vector, step: Float[Array, ""], *, fixed_fields: bool = False

@@ -67,7 +67,7 @@ def _chosen(runs: xr.Dataset, wanted: Word | Sequence[Word] | None) -> list[str]
     if isinstance(wanted, str):
         wanted = [wanted]
     if wanted is not None:
-        if len(wanted) == 0:
+        if not isinstance(wanted, Sequence) or len(wanted) == 0:
             raise ValueError(f"statistics={wanted!r} is not allowed: it must name at least one")
         for name in wanted:
             select(runs, name, argument="statistics")

@@ -14,7 +14,7 @@ import xarray as xr
 from sgdlimits import _checks, results
 from sgdlimits._precision import double_precision
 from sgdlimits._progress import Advance, progress
-from sgdlimits._types import State, StateLike
+from sgdlimits._types import Number, State, StateLike, WholeNumber, Word
 from sgdlimits.simulate import multi_index_chain, multi_index_direct, spiked_tensor
 from sgdlimits.simulate.chain import LANES
 from sgdlimits.simulate.process import Process, record
@@ -26,15 +26,15 @@ DIRECT_LANES = 32  # runs that the direct method advances together
 
 @double_precision
 def simulate(
-    task: Task,
-    dim: int = 2000,
-    runs: int = 100,
-    time: float = 10.0,
-    step: float = 1.0,
-    seed: int = 0,
+    task: Any,
+    dim: WholeNumber = 2000,
+    runs: WholeNumber = 100,
+    time: Number = 10.0,
+    step: Number = 1.0,
+    seed: WholeNumber = 0,
     init: StateLike | None = None,
-    method: str = "chain",
-    points: int = 201,
+    method: Word = "chain",
+    points: WholeNumber = 201,
 ) -> xr.Dataset:
     """Run SGD with learning rate δ = step/dim for time/δ steps, many times independently.
 

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from sgdlimits import _checks
 from sgdlimits._types import Number
-from sgdlimits.theory._inputs import symmetric, vector
+from sgdlimits.theory._inputs import numbers, symmetric, vector
 
 
 class NoiselessVelocity(NamedTuple):
@@ -80,10 +80,8 @@ def population_loss(readout: Any, overlaps: Any, orthogonal: Any = 0.0, *, ridge
     """
     v, m = _state(readout, overlaps)
     alpha = _checks.nonnegative("ridge", ridge)
-    if np.ndim(orthogonal):
-        trace = np.trace(symmetric("orthogonal", orthogonal, len(v)))
-    else:
-        trace = _checks.nonnegative("orthogonal", orthogonal)
+    rest = numbers("orthogonal", orthogonal)
+    trace = np.trace(symmetric("orthogonal", rest, len(v))) if rest.ndim else float(rest)
     fit = np.logaddexp(0, -v @ np.maximum(m, 0)) + np.logaddexp(0, v @ np.maximum(-m, 0))
     return float(fit / 2 + alpha / 2 * (v @ v + m @ m + trace))
 

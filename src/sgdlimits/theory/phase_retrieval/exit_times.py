@@ -120,7 +120,7 @@ def exit_time_diffusive(dim: WholeNumber, threshold: Number, step: Number, noise
 
 
 def _escape(
-    dim: WholeNumber, threshold: Number, width: WholeNumber, step: Number, noise: float
+    dim: WholeNumber, threshold: Number, width: WholeNumber, step: Number, noise: Number
 ) -> tuple[int, float, int, float]:
     d = _checks.integer("dim", dim, least=2)
     level = below("threshold", threshold, 1.0, "a fraction of the initial excess risk")

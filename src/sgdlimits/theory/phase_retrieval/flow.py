@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sgdlimits import _checks
-from sgdlimits._types import Number, Values
+from sgdlimits._types import Flag, Number, Values
 from sgdlimits.theory._inputs import numbers, symmetric, vector
 
 
@@ -22,7 +22,7 @@ def drift(
     *,
     step: Number,
     noise: Number = 0.0,
-    spherical: bool = True,
+    spherical: Flag = True,
     signal: Number = 1.0,
 ) -> Velocity:
     """Effective drift of (m, Q) for any width p.
@@ -60,7 +60,7 @@ def drift(
     )
     error_square += ((trace**2 + 2 * np.trace(qq)) * q + 4 * trace * qq + 8 * qq @ q) / p**2
     phi = 4 * (rho - trace / p) * q + 8 * (mm - qq / p) + 4 * gamma / p * error_square
-    if spherical:
+    if _checks.flag("spherical", spherical):
         if np.any(np.diag(q) <= 0):
             raise ValueError(
                 f"gram={q.tolist()} is not allowed: gram must have a positive diagonal "

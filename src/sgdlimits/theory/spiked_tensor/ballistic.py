@@ -150,7 +150,7 @@ def loss_drift(
 
 
 def _parameters(
-    order: WholeNumber, snr: Number, step: Number, ridge: float
+    order: WholeNumber, snr: Number, step: Number, ridge: Number
 ) -> tuple[int, float, float, float]:
     return (
         _checks.integer("order", order, least=2),

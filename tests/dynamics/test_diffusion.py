@@ -1,0 +1,144 @@
+"""The diffusion matrix against the papers' (corrected) closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+
+import sgdlimits as sl
+from sgdlimits import theory
+
+
+@pytest.mark.parametrize("overlap", [0.0, 0.3, -0.8])
+def test_phase_retrieval_includes_the_fluctuating_norm(overlap: float) -> None:
+    """Paper 002, (55) corrected; c·JVJᵀ alone, the limit of small steps, is something else."""
+    step, noise = 0.1, 0.4
+    task = sl.tasks.PhaseRetrieval(noise=noise, spherical=False)
+    state = {"M": [[overlap]], "R": [[1 - overlap**2]]}
+    increments = np.asarray(
+        theory.phase_retrieval.increment_covariance(overlap, step=step, noise=noise)
+    )
+    to_R = np.array([[1.0, 0.0], [-2 * overlap, 1.0]])  # R = Q − m²
+    expected = step * to_R @ increments @ to_R.T
+    found = sl.effective_dynamics(task, step=step).diffusion(state)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    tiny = 1e-9
+    gradient_only = sl.effective_dynamics(task, step=tiny).diffusion(state) * step / tiny
+    assert np.abs(gradient_only[1, 1] / expected[1, 1] - 1) > 0.3
+
+
+def test_sphere_has_no_radial_noise() -> None:
+    task = sl.tasks.PhaseRetrieval(noise=0.4)
+    m = 0.6
+    diffusion = sl.effective_dynamics(task, step=0.1).diffusion({"M": [[m]], "R": [[1 - m**2]]})
+    radial = np.array([2 * m, 1.0])  # gradient of m² + R
+    np.testing.assert_allclose(radial @ diffusion @ radial, 0.0, atol=1e-12)
+    assert diffusion[0, 0] > 0.01
+
+
+def test_binary_ring() -> None:
+    """Prop. 4.3 corrected: a noise of rank one, and a radial direction that restores."""
+    ridge = 0.1
+    radius = math.sqrt(theory.binary_mixture.ring_radius_squared(ridge))
+    a = radius * np.array([math.cos(0.5), math.sin(0.5)])
+    limit = sl.effective_dynamics(sl.tasks.BinaryMixture(precision=math.inf, ridge=ridge))
+    state = {"v": a, "M": a[:, None], "R": np.zeros((2, 2))}
+    assert max(np.max(np.abs(part)) for part in limit.drift(state).values()) < 1e-12
+    diffusion, jacobian = limit.diffusion(state), limit.jacobian(state)
+    np.testing.assert_allclose(
+        diffusion[:4, :4], theory.binary_mixture.ring_diffusion(a, ridge=ridge), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        jacobian[:4, :4], theory.binary_mixture.ring_jacobian(a, ridge=ridge), atol=1e-12
+    )
+    np.testing.assert_allclose(diffusion[4:], 0.0, atol=1e-15)
+    np.testing.assert_allclose(jacobian[4:, 4:], -2 * ridge * np.eye(3), atol=1e-12)
+    assert np.linalg.matrix_rank(diffusion, tol=1e-9) == 1
+    printed = jacobian[:4, :4] + 2 * (ridge - 2 * ridge**2) * np.outer(np.tile(a, 2), np.tile(a, 2))
+    assert np.max(np.linalg.eigvals(printed).real) > 0.01 > np.max(np.linalg.eigvals(jacobian).real)
+
+
+def test_xor_without_noise() -> None:
+    generator = np.random.default_rng(3)
+    v, mu, nu = generator.normal(size=(3, 4))
+    task = sl.tasks.XorMixture(precision=math.inf)
+    state = {"v": v, "M": np.stack([mu, nu], 1), "R": np.eye(4)}
+    limit = sl.effective_dynamics(task, step=0.7)
+    diffusion = limit.diffusion(state)
+    names = limit.coordinates
+    order = [names.index(f"v[{i}]") for i in range(4)]
+    order += [names.index(f"M[{i},{anchor}]") for anchor in ("mu", "nu") for i in range(4)]
+    expected = theory.xor.noiseless_diffusion(v, mu, nu, step=0.7)
+    np.testing.assert_allclose(diffusion[np.ix_(order, order)], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        sl.tasks.XorMixture(precision=3.0),
+        sl.tasks.GaussianMixture(precision=2.0),
+        sl.tasks.TeacherStudent(activation="relu", teacher_width=1, student_width=2, noise=0.2),
+        sl.tasks.OnlinePCA(1.5),
+    ],
+    ids=lambda task: type(task).__name__,
+)
+def test_diffusion_is_the_covariance_of_increments(task: sl.tasks.MultiIndex) -> None:
+    """Sample the fields as the data law says, with nothing integrated out."""
+    import jax
+    import jax.numpy as jnp
+
+    step, draws, size = 0.8, 60_000, len(task.anchors)
+    state = task.random_state(40, seed=2)
+    generator = np.random.default_rng(4)
+    c = generator.choice(len(task.weights), p=task.weights, size=draws)
+    covariance = task.gram / task.precision + task.spike
+    noise = generator.normal(size=(draws, size)) @ np.linalg.cholesky(covariance).T
+    anchors = task.means[c] @ task.gram + noise
+    C = np.linalg.cholesky(state["R"] / task.precision)
+    orthogonal = generator.normal(size=(draws, task.width)) @ C.T
+    fields = anchors @ np.linalg.inv(task.gram) @ state["M"].T + orthogonal
+    with jax.enable_x64(True):
+        if task.labels is None:
+            normal = jnp.asarray(generator.normal(size=draws))
+            y = jax.vmap(task.label)(jnp.asarray(c), jnp.asarray(anchors), normal)
+        else:
+            y = jnp.asarray(task.labels[c])
+        v = jnp.asarray(state["v"]) if task.trained else None
+        g = np.asarray(jax.vmap(lambda s, y: jax.grad(task.loss)(s, v, y))(jnp.asarray(fields), y))
+        readout = (
+            np.asarray(
+                jax.vmap(lambda s, y: jax.grad(task.loss, 1)(s, v, y))(jnp.asarray(fields), y)
+            )
+            if task.trained
+            else np.zeros((draws, 0))
+        )
+    outer = lambda x, y: x[:, :, None] * y[:, None, :]  # noqa: E731
+    dM = -outer(g, anchors)
+    dQ = -outer(g, orthogonal) - outer(orthogonal, g) + step / task.precision * outer(g, g)
+    if task.spherical:
+        radial = -2 * g * fields + step / task.precision * g**2
+        dM -= state["M"] * radial[:, :, None] / 2
+        dQ -= state["R"] * (radial[:, :, None] + radial[:, None, :]) / 2
+    upper = np.triu_indices(task.width)
+    increments = np.concatenate(
+        [-readout, dM.reshape(draws, -1), dQ[:, upper[0], upper[1]]], axis=1
+    )
+    limit = sl.effective_dynamics(task, step=step)
+    drift = limit.drift(state)
+    ridge = {name: -task.ridge * (1 + (name == "R")) * state[name] for name in state}
+    if task.spherical:
+        ridge["M"], ridge["R"] = 0 * state["M"], 0 * state["R"]
+    for name, block in zip(task.shapes, np.split(increments, _ends(task), axis=1), strict=True):
+        mean, error = block.mean(0), block.std(0) / draws**0.5
+        value = drift[name] - ridge[name]
+        flat = value[upper] if name == "R" else value.ravel()
+        assert np.max(np.abs(mean - flat) / (error + 1e-12)) < 4.5
+    centred = increments - increments.mean(0)
+    products = centred[:, :, None] * centred[:, None, :]
+    error = step * products.std(0) / draws**0.5
+    assert np.max(np.abs(step * products.mean(0) - limit.diffusion(state)) / (error + 1e-9)) < 5
+
+
+def _ends(task: sl.tasks.MultiIndex) -> list[int]:
+    sizes = [int(np.prod(task.shapes[name])) for name in task.shapes][:-1]
+    return list(np.cumsum(sizes))

@@ -1,0 +1,88 @@
+"""Wrong input meets our own ValueError, in every parameter of every closed form."""
+
+import inspect
+import math
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sgdlimits import theory
+
+# For each parameter a value that is right for two neurons or classes, unless a model differs.
+RIGHT: dict[str, Any] = {
+    "classes": 2,
+    "dim": 100,
+    "gram": np.eye(2),
+    "initial": 1.0,
+    "means_gram": np.eye(2),
+    "mu_overlaps": [0.1, 0.2],
+    "noise": 0.1,
+    "nu_overlaps": [0.1, 0.2],
+    "order": 3,
+    "orthogonal": np.eye(2),
+    "overlap": 0.1,
+    "overlaps": [0.1, 0.2],
+    "point": theory.binary_mixture.QuarterRing(1, theory.binary_mixture.ring_radius_squared(0.1))
+    .at(0.5)
+    .readout,
+    "precision": 2.0,
+    "radius_squared": 1.0,
+    "readout": [1.0, 1.0],
+    "ridge": 0.1,
+    "scaled_overlap": 1.0,
+    "scaled_snr": 1.0,
+    "signal": 1.0,
+    "snr": 4.0,
+    "spherical": True,
+    "square_norm": 1.0,
+    "step": 0.05,
+    "student_gram": np.eye(2),
+    "teacher_gram": np.eye(2),
+    "threshold": 0.1,
+    "time": 1.0,
+    "weight": 0.5,
+    "weights": [0.5, 0.5],
+    "width": 2,
+}
+MATRIX = {"overlaps": np.eye(2)}
+DIFFERENT = {theory.gaussian_mixture: MATRIX, theory.saad_solla: MATRIX}
+
+
+def functions(module: ModuleType) -> list[Callable[..., Any]]:
+    return [
+        value
+        for name, value in vars(module).items()
+        if inspect.isfunction(value)
+        and not name.startswith("_")
+        and name in getattr(module, "__all__", [name])
+        and value.__module__.startswith(module.__name__)
+    ]
+
+
+CASES = [
+    pytest.param(
+        function, RIGHT | DIFFERENT.get(module, {}), name, id=f"{model}-{function.__name__}-{name}"
+    )
+    for model in theory.__all__
+    for module in [getattr(theory, model)]
+    for function in functions(module)
+    for name in inspect.signature(function).parameters
+]
+
+
+def test_closed_forms_are_found() -> None:
+    assert {case.values[2] for case in CASES} == set(RIGHT)
+
+
+@pytest.mark.parametrize(("function", "right", "name"), CASES)
+@pytest.mark.parametrize("wrong", ["x", [[1.0], [2.0, 3.0]], math.nan, {}, 1j], ids=repr)
+def test_wrong_values_are_named(
+    function: Callable[..., Any], right: dict[str, Any], name: str, wrong: Any
+) -> None:
+    arguments = {key: right[key] for key in inspect.signature(function).parameters}
+    function(**arguments)
+    with pytest.raises(ValueError, match=rf"^{name}(=| has shape ).* is not allowed: {name} must"):
+        function(**arguments | {name: wrong})
