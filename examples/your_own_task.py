@@ -8,7 +8,7 @@ import sgdlimits as sl
 
 
 def hinge(s, v, y):
-    """The loss of one sample: local fields s = Wx, readout v, label y."""
+    """One sample: local fields s = Wx, readout v, label y."""
     return jax.nn.relu(1 - y * jnp.sum(v * jnp.tanh(s)))
 
 

@@ -101,7 +101,7 @@ def test_spiked_tensor_noise_is_that_of_explicit_tensors(order: int) -> None:
         for _ in range(order - 1):
             contracted = contracted @ x
         noise += -2 * contracted
-    isotropic, radial = sl.tasks.SpikedTensor(order=order).noise_variances(x @ x)
+    isotropic, radial = sl.tasks.SpikedTensor(order=order).noise_variances(float(x @ x))
     expected = isotropic * np.eye(n) + radial * np.outer(x, x)
     products = noise[:, :, None] * noise[:, None, :]
     error = products.std(0) / draws**0.5

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -93,7 +94,6 @@ def test_jacobian_where_the_orthogonal_part_vanishes() -> None:
 
 def test_jumps_are_differentiated_through_the_density() -> None:
     """A hinge has its kink away from zero; moving the nodes alone would miss it."""
-    import jax
 
     def loss(s: jax.Array, v: jax.Array, y: jax.Array) -> jax.Array:
         return jax.nn.relu(1 - y * s[0])
@@ -181,14 +181,21 @@ def test_paths_stay_on_the_sphere() -> None:
 
 
 def test_one_compilation_serves_all_parameter_values() -> None:
-    from sgdlimits.dynamics import effective
+    traced = 0
 
-    before = None
-    for snr in (1.0, 2.0, 3.0):
-        sl.effective_dynamics(sl.tasks.SpikedTensor(order=4, snr=snr), step=snr).drift(POINT)
-        compiled = effective._drift._cached._cache_size()
-        assert before is None or compiled == before
-        before = compiled
+    def loss(s: jax.Array, v: jax.Array, y: jax.Array) -> jax.Array:
+        nonlocal traced
+        traced += 1
+        return (y - s[0]) ** 2
+
+    counts = []
+    for precision in (1.0, 2.0, 3.0):
+        task = sl.tasks.MultiIndexTask(loss=loss, labels=[0.5], precision=precision, kinks="none")
+        traced = 0  # forget the check of the loss
+        sl.effective_dynamics(task, step=precision).drift({"M": [[0.1]], "R": [[1.0]]})
+        counts.append(traced)
+    assert counts[0] > 0
+    assert counts[1:] == [0, 0]
 
 
 @pytest.mark.parametrize(

@@ -37,12 +37,12 @@ def test_spiked_tensor_jacobian() -> None:
 
 def test_xor_without_noise() -> None:
     task = sl.tasks.XorMixture(width=4, precision=math.inf, ridge=0.05)
-    state = {
+    start = {
         "v": [1.0, 0.5, -0.8, -1.2],
         "M": np.array([[0.01, -0.02, 0.0, 0.0], [0.0, 0.0, 0.01, -0.03]]).T,
         "R": np.eye(4),
     }
-    solution = sl.effective_dynamics(task).solve(state, time=100.0, points=101)
+    solution = sl.effective_dynamics(task).solve(start, time=100.0, points=101)
     readouts = [
         [0.9593324105797046, 0.4816010355731691, -0.7678384878254076, -1.152773297115456],
         [0.9479317111720706, 0.5530184520080648, -0.803245708863491, -1.0819991930811304],
@@ -53,16 +53,16 @@ def test_xor_without_noise() -> None:
         [0.7285134698948119, -0.4626085815729899, 0.6401543676348217, -0.8008164271780683],
         [1.1773800966844115, -1.1773397719698324, 1.177372158700493, -1.1773836855004738],
     ]
-    for time, state, v, m in zip(
+    for time, found, v, m in zip(
         (1.0, 10.0, 100.0), at(solution, 1.0, 10.0, 100.0), readouts, overlaps, strict=True
     ):
-        np.testing.assert_allclose(state.v, v, rtol=1e-6)
-        np.testing.assert_allclose(state.M.sel(anchor="mu")[:2], m[:2], rtol=1e-6)
-        np.testing.assert_allclose(state.M.sel(anchor="nu")[2:], m[2:], rtol=1e-6)
+        np.testing.assert_allclose(found.v, v, rtol=1e-6)
+        np.testing.assert_allclose(found.M.sel(anchor="mu")[:2], m[:2], rtol=1e-6)
+        np.testing.assert_allclose(found.M.sel(anchor="nu")[2:], m[2:], rtol=1e-6)
         # sign(0) = 0: an overlap that is exactly zero stays so
-        assert np.all(state.M.sel(anchor="mu")[2:] == 0)
-        assert np.all(state.M.sel(anchor="nu")[:2] == 0)
-        np.testing.assert_allclose(state.R, math.exp(-0.1 * time) * np.eye(4), rtol=1e-6, atol=1e-9)
+        assert np.all(found.M.sel(anchor="mu")[2:] == 0)
+        assert np.all(found.M.sel(anchor="nu")[:2] == 0)
+        np.testing.assert_allclose(found.R, math.exp(-0.1 * time) * np.eye(4), rtol=1e-6, atol=1e-9)
 
 
 def test_softmax_without_noise() -> None:
@@ -90,8 +90,7 @@ def test_phase_retrieval_of_width_two() -> None:
     limit = sl.effective_dynamics(sl.tasks.PhaseRetrieval(width=2, noise=0.4), step=0.15)
     m = np.array([0.1, -0.05])
     gram = np.array([[1.0, -0.005], [-0.005, 1.0]])
-    state = {"M": m[:, None], "R": gram - np.outer(m, m)}
-    solution = limit.solve(state, time=6.0, points=61)
+    solution = limit.solve({"M": m[:, None], "R": gram - np.outer(m, m)}, time=6.0, points=61)
     expected = [
         (0.4331445699618554, -0.22828510627840884, -0.08625529341335002),
         (0.8521985614953316, -0.6188734100773889, -0.46415387764171717),

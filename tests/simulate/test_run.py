@@ -146,6 +146,7 @@ def test_chain_reaches_any_dimension() -> None:
     ],
 )
 def test_wrong_input(arguments: dict[str, Any], parts: list[str]) -> None:
+    valid: dict[str, Any] = {"task": XOR, "dim": 100, "runs": 2, "time": 1.0}
     with pytest.raises(ValueError, match="not allowed") as caught:
-        sl.simulate(**({"task": XOR, "dim": 100, "runs": 2, "time": 1.0} | arguments))
+        sl.simulate(**(valid | arguments))
     assert all(part in str(caught.value) for part in parts), str(caught.value)

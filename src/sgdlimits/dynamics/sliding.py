@@ -44,7 +44,9 @@ def sliding_solutions(
             state: Progress, end: Float[Array, ""]
         ) -> tuple[Progress, tuple[Float[Array, " n"], Bool[Array, ""]]]:
             state = jax.lax.while_loop(
-                lambda s: (s.time < end) & (s.attempts < MAX_STEPS) & jnp.all(jnp.isfinite(s.vector)),
+                lambda s: (
+                    (s.time < end) & (s.attempts < MAX_STEPS) & jnp.all(jnp.isfinite(s.vector))
+                ),
                 lambda s: _attempt(model, s, end),
                 state._replace(attempts=jnp.asarray(0)),
             )

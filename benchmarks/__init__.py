@@ -1,0 +1,1 @@
+"""Speed as ratios against plain baselines that run in the same process."""
