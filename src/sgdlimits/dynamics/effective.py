@@ -3,6 +3,7 @@
 import functools
 import math
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -18,7 +19,9 @@ from sgdlimits._types import Number, State, StateLike, WholeNumber
 from sgdlimits.dynamics import paths
 from sgdlimits.dynamics.model import Model, as_state, coordinates
 from sgdlimits.dynamics.multi_index import MultiIndexModel
+from sgdlimits.dynamics.partly_rescaled import PartlyRescaledSDE, check_rest
 from sgdlimits.dynamics.quadrature import choose_quadrature
+from sgdlimits.dynamics.rescaled import LinearSDE
 from sgdlimits.dynamics.sliding import sliding_solutions
 from sgdlimits.dynamics.solve import solutions
 from sgdlimits.dynamics.spiked_tensor import SpikedTensorModel
@@ -104,6 +107,59 @@ class EffectiveDynamics:
                     model.unravel(jnp.abs(_drift(model, vector) - _drift(coarse, vector)))
                 )
         return as_state(model.unravel(jnp.zeros_like(vector)))
+
+    # --- near a rest point ----------------------------------------------------------------------
+
+    def rescaled(
+        self, at: StateLike, only: Sequence[str] | None = None
+    ) -> LinearSDE | PartlyRescaledSDE:
+        """The diffusive limit of √dim·(u − u*) at a rest point u*.
+
+        Args:
+            at: the rest point.
+            only: statistics to rescale, by flat name ("m", "M[0,mu]") or by group ("M"); the others
+                stay macroscopic and start at ``at``. All are rescaled by default.
+
+        >>> import sgdlimits as sl
+        >>> limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=3, snr=1.0))
+        >>> sde = limit.rescaled({"m": 0.0, "r2": 1.0})
+        >>> float(round(sde.stationary_covariance().covariance[1, 1], 9))
+        6.0
+        """
+        vector = self.ravel(at)
+        if only is None:
+            drift, jacobian, diffusion = self._linearise(vector)
+            check_rest("the statistics", drift)
+            return LinearSDE(self.coordinates, jacobian, diffusion)
+        names = self._resolve(only)
+        drift, _, _ = self._linearise(vector)
+        check_rest("the named statistics", drift[[self.coordinates.index(n) for n in names]])
+        return PartlyRescaledSDE(self.coordinates, names, self._path_from(vector), self._linearise)
+
+    def _resolve(self, only: Sequence[str]) -> list[str]:
+        chosen = [name for name in self.coordinates if name in only or name.split("[")[0] in only]
+        known = set(self.coordinates) | set(self.task.shapes)
+        unknown = [name for name in only if name not in known]
+        if unknown or not chosen:
+            raise ValueError(
+                f"only={list(only)!r} is not allowed: only must name statistics among "
+                f"{', '.join([*self.task.shapes, *self.coordinates])}"
+            )
+        return chosen
+
+    @double_precision
+    def _linearise(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        parts = (function(self._model, jnp.asarray(vector)) for function in _LINEARISATION)
+        drift, jacobian, diffusion = (np.asarray(part) for part in parts)
+        return drift, jacobian, diffusion
+
+    def _path_from(self, vector: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        @double_precision
+        def path(times: np.ndarray) -> np.ndarray:
+            values, _ = self._solutions(jnp.asarray(vector)[None], jnp.asarray(times))
+            return np.asarray(values[0])
+
+        return path
 
     # --- along time -----------------------------------------------------------------------------
 
@@ -307,3 +363,4 @@ _population_drift = eqx.filter_jit(lambda model, vector: model.population_drift(
 _corrector = eqx.filter_jit(lambda model, vector: model.corrector(vector))
 _diffusion = eqx.filter_jit(lambda model, vector: model.diffusion(vector))
 _jacobian = eqx.filter_jit(lambda model, vector: model.jacobian(vector))
+_LINEARISATION = (_drift, _jacobian, _diffusion)
