@@ -241,7 +241,7 @@ def test_solution_slides_along_the_jump_of_a_relu() -> None:
     v, M = solution.v.values[:, -1], solution.M.values[:, -1]
     wrong = np.where(v > 0, M[..., 1], M[..., 0])  # positive readouts stand for ±mu
     right = np.where(v > 0, M[..., 0], M[..., 1])
-    assert np.max(np.abs(wrong)) < 1e-10
+    assert np.all(wrong == 0)
     # growth from overlaps of order 1/√500 has rate 1/8 − ridge; at the end m = ±v on every ring
     np.testing.assert_allclose(np.abs(right), np.abs(v), atol=2e-3)
     rest = math.log(1 / 0.2 - 1)

@@ -11,7 +11,6 @@ from sgdlimits._types import StateLike
 from sgdlimits.dynamics import EffectiveDynamics
 from sgdlimits.dynamics.partly_rescaled import PartlyRescaledSDE
 from sgdlimits.dynamics.rescaled import LinearSDE
-from sgdlimits.tasks import SpikedTensor
 
 EQUATOR = {"m": 0.0, "r2": 1.0}
 

@@ -17,6 +17,7 @@ from sgdlimits._precision import as_arrays, double_precision
 from sgdlimits._progress import progress
 from sgdlimits._types import Number, State, StateLike, WholeNumber
 from sgdlimits.dynamics import paths
+from sgdlimits.dynamics.fixed_points import FixedPoint, find, random_starts
 from sgdlimits.dynamics.model import Model, as_state, coordinates
 from sgdlimits.dynamics.multi_index import MultiIndexModel
 from sgdlimits.dynamics.partly_rescaled import PartlyRescaledSDE, check_rest
@@ -28,6 +29,7 @@ from sgdlimits.dynamics.spiked_tensor import SpikedTensorModel
 from sgdlimits.tasks import MultiIndex, SpikedTensor, Task
 
 DEFAULT_NODES = 2**14
+LONG = 60.0  # how long random starts are followed to find where the dynamics takes them
 PATH_NODES = 2**10  # drift error 1e-3 is below the 1/√dim of the noise up to dim = 10⁶
 ERROR_REPLICATES = 8
 
@@ -107,6 +109,32 @@ class EffectiveDynamics:
                     model.unravel(jnp.abs(_drift(model, vector) - _drift(coarse, vector)))
                 )
         return as_state(model.unravel(jnp.zeros_like(vector)))
+
+    @double_precision
+    def fixed_points(
+        self, starts: StateLike | None = None, seed: WholeNumber = 0, count: WholeNumber = 64
+    ) -> list[FixedPoint]:
+        """Search for rest points from many starts; rings of them are reported as one object.
+
+        Args:
+            starts: states to start from, along a leading axis; by default ``count`` random states
+                of several sizes, and where the dynamics takes them.
+            seed: of the random starts.
+            count: how many random starts.
+
+        Returns:
+            Stable ones first; empty if none was found.
+        """
+        if starts is None:
+            count = _checks.integer("count", count, least=1)
+            drawn = random_starts(self.task, _checks.integer("seed", seed, least=0), count)
+            vectors = self._vectors(drawn, count)
+            ends, finished = self._solutions(vectors, jnp.linspace(0.0, LONG, 2))
+            vectors = jnp.concatenate([vectors, ends[finished, -1]])
+        else:
+            batch = self._batch_size(starts)
+            vectors = self._vectors(self.task.check_state(starts, runs=batch), batch)
+        return find(self._model, vectors)
 
     # --- near a rest point ----------------------------------------------------------------------
 

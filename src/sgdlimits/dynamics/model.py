@@ -1,6 +1,7 @@
 """What the engine knows of a task: drift, corrector and diffusion of its flat statistics."""
 
 import abc
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -13,6 +14,7 @@ from sgdlimits._types import State
 from sgdlimits.tasks.base import Task
 
 Vector = Float[Array, " n"]
+VectorMap = Callable[[Vector], Vector]
 
 
 class Model(eqx.Module):
@@ -42,6 +44,22 @@ class Model(eqx.Module):
     @abc.abstractmethod
     def retract(self, vector: Vector) -> Vector:
         """The nearest vector that is a state: used after a step of random size."""
+
+    # --- only needed where the statistics obey a constraint -------------------------------------
+
+    def constraint(self, vector: Vector) -> Float[Array, " m"]:
+        """What vanishes at every state: on the sphere, squared norms minus one."""
+        return jnp.zeros(0)
+
+    # --- only needed where the drift jumps ------------------------------------------------------
+
+    def branch(self, start: Vector) -> tuple[VectorMap, VectorMap]:
+        """The drift continued smoothly from ``start``, and the projection onto its domain."""
+        return self.drift, lambda vector: vector
+
+    def jump_directions(self, vector: Vector) -> list[Vector]:
+        """Directions across the surfaces through ``vector`` on which the drift jumps."""
+        return []
 
     # --- given ----------------------------------------------------------------------------------
 

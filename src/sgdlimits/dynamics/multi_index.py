@@ -6,17 +6,18 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from sgdlimits._types import Index
 from sgdlimits.dynamics.committee import committee_moments
-from sgdlimits.dynamics.model import Model, Vector
+from sgdlimits.dynamics.model import Model, Vector, VectorMap
 from sgdlimits.dynamics.moments import Moments, motion
 from sgdlimits.dynamics.quadrature import Quadrature
 from sgdlimits.gaussian import orthant_nodes
 from sgdlimits.tasks.multi_index import MultiIndex
 
 JITTER = 1e-13  # relative to each variance: keeps Cholesky factors of singular covariances finite
+ON_SURFACE = 1e-9  # a field closer to zero than this is taken to be zero
 TINY = 1e-290  # a field on the positive side of zero
 FLOOR = 1e-20  # the same for vanishing variances: above what rounding makes of its square root
 
@@ -67,11 +68,44 @@ class MultiIndexModel(Model):
         """The field of every component's mean; there are no others where there is no noise."""
         return jnp.asarray(self.task.means) @ self.unravel(vector)["M"].T
 
+    def branch(self, start: Vector) -> tuple[VectorMap, VectorMap]:
+        """Without noise, hold the signs that the fields have at ``start``; zeros stay zero."""
+        if not self.jumps_at_zero:
+            return super().branch(start)
+        fields = self.still_fields(start)
+        signs = jnp.where(jnp.abs(fields) < ON_SURFACE, 0.0, jnp.sign(fields))
+        return (
+            lambda vector: self.drift_with_signs(vector, signs),
+            lambda vector: self.without_fields(vector, signs == 0),
+        )
+
+    def jump_directions(self, vector: Vector) -> list[Vector]:
+        """Without noise: for every field that is zero, the overlaps of its neuron with its mean."""
+        if not self.jumps_at_zero:
+            return []
+        zero = jnp.abs(self.still_fields(vector)) < ON_SURFACE
+        empty = {name: jnp.zeros(shape) for name, shape in self.task.shapes.items()}
+        return [
+            self.ravel(empty | {"M": empty["M"].at[i].set(self.task.means[c])})
+            for c, i in zip(*jnp.nonzero(zero), strict=True)
+        ]
+
+    def without_fields(self, vector: Vector, chosen: Bool[Array, "k K"]) -> Vector:
+        """The nearest overlaps for which the chosen fields are exactly zero."""
+        state = self.unravel(vector)
+        M = state["M"]
+        for mean, remove in zip(jnp.asarray(self.task.means), chosen, strict=True):
+            share = jnp.where(remove, M @ mean, 0.0) / jnp.maximum(mean @ mean, FLOOR)
+            M = M - share[:, None] * mean
+        return self.ravel(state | {"M": M})
+
     def drift_with_signs(self, vector: Vector, signs: Float[Array, "k K"]) -> Vector:
         """The drift without noise with the sign of every field held: it does not jump at zero."""
         state, fields = self.unravel(vector), self.still_fields(vector)
         positive, negative = jnp.maximum(fields, TINY), jnp.minimum(fields, -TINY)
         held = jnp.where(signs > 0, positive, jnp.where(signs < 0, negative, 0.0))
+        # moved to its side of zero, a field still varies with the state as it did
+        held = jnp.where(signs == 0, 0.0, fields + jax.lax.stop_gradient(held - fields))
         moments = self._average(state, self._still(held))
         return self.ravel(motion(self.task, state, moments, self.step))
 
@@ -111,6 +145,14 @@ class MultiIndexModel(Model):
         mean = self.task.weights @ means
         second = jnp.tensordot(self.task.weights, seconds, axes=1)
         return self.step * (second - jnp.outer(mean, mean))
+
+    def constraint(self, vector: Vector) -> Float[Array, " m"]:
+        """On the sphere, ‖W_i‖² − 1."""
+        if not self.task.spherical:
+            return jnp.zeros(0)
+        state = self.unravel(vector)
+        inside = jnp.sum(state["M"] @ jnp.linalg.inv(self.task.gram) * state["M"], axis=1)
+        return inside + jnp.diag(state["R"]) - 1
 
     def retract(self, vector: Vector) -> Vector:
         """R is positive semidefinite; on the sphere rows have norm 1."""

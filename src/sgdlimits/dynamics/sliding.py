@@ -83,6 +83,7 @@ def _attempt(model: MultiIndexModel, state: Progress, end: Float[Array, ""]) -> 
     _, velocity = jax.jvp(model.still_fields, (vector,), (drift,))
     stays = landed & (velocity * other <= 0)
     signs = jnp.where(stays, 0.0, other)
+    vector = model.without_fields(vector, stays)
 
     share = jnp.where(crossed, jnp.abs(before) / (jnp.abs(before) + jnp.abs(now)), 1.0)
     growth = jnp.clip(0.9 * (error + 1e-12) ** -0.2, 0.2, 5.0)

@@ -1,0 +1,114 @@
+"""Rest points found by search against the papers' classifications."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import sgdlimits as sl
+from sgdlimits import theory
+from sgdlimits.dynamics.fixed_points import FixedPoint
+
+
+@pytest.mark.parametrize(("order", "snr"), [(2, 0.7), (2, 2.0), (3, 4.0), (4, 8.0), (5, 16.0)])
+def test_spiked_tensors(order: int, snr: float) -> None:
+    limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=order, snr=snr))
+    found = limit.fixed_points(count=48)
+    expected = theory.spiked_tensor.fixed_points(order, snr)
+    assert len(found) == len(expected)
+    for point in expected:
+        nearest = min(
+            found,
+            key=lambda p: (
+                abs(p.state["m"] - point.overlap) + abs(p.state["r2"] - point.radius_squared)
+            ),
+        )
+        np.testing.assert_allclose(nearest.state["m"], point.overlap, atol=1e-8)
+        np.testing.assert_allclose(nearest.state["r2"], point.radius_squared, atol=1e-8)
+        assert nearest.kernel_dimension == 0
+        assert (nearest.stability == "stable") == point.stable
+        jacobian = theory.spiked_tensor.jacobian(
+            point.overlap, point.radius_squared, order=order, snr=snr
+        )
+        values = np.sort(np.linalg.eigvals(jacobian).real)
+        np.testing.assert_allclose(np.sort(nearest.eigenvalues.real), values, atol=1e-6)
+
+
+def test_eigenvalues_of_the_third_order_tensor() -> None:
+    found = sl.effective_dynamics(sl.tasks.SpikedTensor(order=3, snr=4.0)).fixed_points(count=32)
+    saddle = next(point for point in found if 0.1 < point.state["m"] < 0.5)
+    np.testing.assert_allclose(saddle.state["m"], 0.2955977425220848, rtol=1e-9)
+    expected = [4.814035147629564, -14.188691641060068]
+    np.testing.assert_allclose(saddle.eigenvalues, expected, rtol=1e-8)
+    assert saddle.stability == "unstable"
+    (direction,) = saddle.unstable_directions
+    assert abs(direction["m"]) > 0.5
+
+
+def test_binary_mixture_has_two_points_and_two_rings() -> None:
+    ridge = 0.1
+    limit = sl.effective_dynamics(sl.tasks.BinaryMixture(precision=math.inf, ridge=ridge))
+    found = limit.fixed_points(count=48)
+    radius = math.sqrt(theory.binary_mixture.ring_radius_squared(ridge))
+    stable = [point for point in found if point.stability == "stable"]
+    ends = sorted(tuple(np.round(point.state["v"], 6)) for point in stable)
+    np.testing.assert_allclose(ends, [(-radius, radius), (radius, -radius)], atol=1e-6)
+    rings = [point for point in found if point.kernel_dimension == 1 and point.representatives]
+    assert {tuple(np.sign(ring.state["v"])) for ring in rings} == {(1.0, 1.0), (-1.0, -1.0)}
+    for ring in rings:
+        assert ring.stability == "marginal"
+        for state in [ring.state, *ring.representatives]:
+            np.testing.assert_allclose(np.sum(state["v"] ** 2), radius**2, atol=1e-6)
+            np.testing.assert_allclose(state["M"][:, 0], state["v"], atol=1e-6)
+            np.testing.assert_allclose(state["R"], 0.0, atol=1e-8)
+    assert len({id(ring) for ring in rings}) == 2
+    saddles = [point for point in found if point.stability == "unstable"]
+    assert any(np.allclose(point.state["v"], 0) for point in saddles)
+
+
+def test_every_stable_point_of_xor() -> None:
+    """24 of them: one for every way to give the four neurons the four roles."""
+    ridge, task = 0.05, sl.tasks.XorMixture(precision=math.inf, ridge=0.05)
+    roles = np.array([[1, 1, 0], [1, -1, 0], [-1, 0, 1], [-1, 0, -1]], dtype=float)
+    generator = np.random.default_rng(0)
+    patterns = np.array([roles[list(order)] for order in itertools.permutations(range(4))])
+    noisy = patterns * generator.uniform(0.7, 1.4, size=patterns.shape)
+    starts = {"v": noisy[:, :, 0], "M": noisy[:, :, 1:], "R": np.tile(0.1 * np.eye(4), (24, 1, 1))}
+    found = sl.effective_dynamics(task).fixed_points(starts)
+    stable = [point for point in found if point.stability == "stable"]
+    assert len(stable) == 24 == theory.xor.connected_components(4)[1]
+    radius = math.sqrt(theory.xor.ring_radius_squared(ridge))
+    for point in stable:
+        np.testing.assert_allclose(np.abs(point.state["v"]), radius, atol=1e-6)
+        np.testing.assert_allclose(np.max(np.abs(point.state["M"]), axis=1), radius, atol=1e-6)
+
+
+def test_on_the_sphere_only_tangent_directions_count() -> None:
+    """(8) of paper 002: noise leaves an excess risk; one eigenvalue, not two."""
+    step, noise = 0.05, 0.2
+    limit = sl.effective_dynamics(sl.tasks.PhaseRetrieval(noise=noise), step=step)
+    found = limit.fixed_points(count=24)
+    ends: list[FixedPoint] = [point for point in found if point.stability == "stable"]
+    assert sorted(np.sign(point.state["M"][0, 0]) for point in ends) == [-1.0, 1.0]
+    for point in ends:
+        m = point.state["M"][0, 0]
+        excess = 2 * (1 - m**2)
+        np.testing.assert_allclose(excess, theory.phase_retrieval.excess_risk(step, noise), 1e-9)
+        assert point.eigenvalues.shape == (1,)
+    (equator,) = [point for point in found if point.stability == "unstable"]
+    growth = 4 * (1 - 6 * step) - 2 * step * noise
+    np.testing.assert_allclose(equator.eigenvalues, [growth], rtol=1e-9)
+
+
+def test_nothing_found_is_an_empty_list() -> None:
+    """A drift without zeros: the label can never be matched, so W grows for ever."""
+
+    def loss(s, v, y):  # type: ignore[no-untyped-def]
+        return -s[0]
+
+    task = sl.tasks.MultiIndexTask(
+        loss=loss, anchors=["mu"], means=[[1.0]], labels=[0], kinks="none"
+    )
+    starts = {"M": np.array([[[0.1]], [[1.0]]]), "R": np.array([[[1.0]], [[0.5]]])}
+    assert sl.effective_dynamics(task).fixed_points(starts) == []
