@@ -38,6 +38,8 @@ def integer(name: str, value: Any, *, least: int) -> int:
     """Return ``value`` as an int if it is a whole number >= ``least``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name}={value!r} is not allowed: {name} must be an integer >= {least}")
+    if value >= 2**63:
+        raise ValueError(f"{name}={value!r} is not allowed: {name} must be below 2**63")
     return int(value)
 
 

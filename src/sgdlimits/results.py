@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import shutil
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,6 +62,28 @@ def build(
         variables[name] = (axes, data)
     encoded = {name: _encode(value) for name, value in {**attrs, "version": __version__}.items()}
     return xr.Dataset(variables, dict(coords), encoded)
+
+
+def divergence(values: Mapping[str, np.ndarray], times: np.ndarray) -> dict[str, np.ndarray]:
+    """Which runs stop being finite, and when: ``diverged`` and ``diverged_at``, with a warning.
+
+    Args:
+        values: statistics by name, runs along axis 0 and time along axis 1.
+        times: the recorded times.
+    """
+    finite = np.all(
+        [np.all(np.isfinite(x), axis=tuple(range(2, x.ndim))) for x in values.values()], axis=0
+    )
+    diverged = ~np.all(finite, axis=1)
+    at = np.where(diverged, times[np.argmin(finite, axis=1)], np.nan)
+    if np.any(diverged):
+        warnings.warn(
+            f"{int(diverged.sum())} of {len(diverged)} runs diverged, the first at time "
+            f"{np.nanmin(at):.3g}: see `diverged` and `diverged_at`; is the step too large?",
+            RuntimeWarning,
+            stacklevel=5,
+        )
+    return {"diverged": diverged, "diverged_at": at}
 
 
 def parameters(dataset: xr.Dataset) -> dict[str, Any]:

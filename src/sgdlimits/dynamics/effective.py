@@ -3,7 +3,7 @@
 import functools
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -13,23 +13,24 @@ import numpy as np
 import xarray as xr
 
 from sgdlimits import _checks, results
-from sgdlimits._precision import as_arrays, double_precision
+from sgdlimits._precision import double_precision
 from sgdlimits._progress import progress
 from sgdlimits._types import Number, State, StateLike, WholeNumber
 from sgdlimits.dynamics import paths
+from sgdlimits.dynamics.build import build_model
 from sgdlimits.dynamics.fixed_points import FixedPoint, find, random_starts
+from sgdlimits.dynamics.grid import even_times, given_times, repaired
 from sgdlimits.dynamics.model import Model, as_state, coordinates
 from sgdlimits.dynamics.multi_index import MultiIndexModel
 from sgdlimits.dynamics.partly_rescaled import PartlyRescaledSDE, check_rest
-from sgdlimits.dynamics.quadrature import choose_quadrature
 from sgdlimits.dynamics.rescaled import LinearSDE
 from sgdlimits.dynamics.sliding import sliding_solutions
 from sgdlimits.dynamics.solve import solutions
-from sgdlimits.dynamics.spiked_tensor import SpikedTensorModel
-from sgdlimits.tasks import MultiIndex, SpikedTensor, Task
+from sgdlimits.tasks import Task
 
-DEFAULT_NODES = 2**14
+DEFAULT_NODES = 2**15
 LONG = 60.0  # how long random starts are followed to find where the dynamics takes them
+CHATTER = 1e-3  # least time step where the drift jumps and nothing is known about the jump
 PATH_NODES = 2**10  # drift error 1e-3 is below the 1/√dim of the noise up to dim = 10⁶
 ERROR_REPLICATES = 8
 
@@ -104,7 +105,7 @@ class EffectiveDynamics:
                 drifts = jnp.stack([_drift(other, vector) for other in others])
                 return as_state(model.unravel(drifts.std(0, ddof=1)))
             if model.rule.kind != "none":
-                coarse = build_model(self.task, self.step, self.nodes // 2)
+                coarse = build_model(self.task, self.step, self.nodes, coarse=True)
                 return as_state(
                     model.unravel(jnp.abs(_drift(model, vector) - _drift(coarse, vector)))
                 )
@@ -192,7 +193,13 @@ class EffectiveDynamics:
     # --- along time -----------------------------------------------------------------------------
 
     @double_precision
-    def solve(self, state: StateLike, time: Number = 10.0, points: WholeNumber = 201) -> xr.Dataset:
+    def solve(
+        self,
+        state: StateLike,
+        time: Number = 10.0,
+        points: WholeNumber = 201,
+        times: Any = None,
+    ) -> xr.Dataset:
         """Solve the ODE du/dt = h(u).
 
         Args:
@@ -200,25 +207,25 @@ class EffectiveDynamics:
                 along a dimension ``run``.
             time: where to stop, in units of dim/step samples.
             points: number of equally spaced times in the result, 0 and ``time`` included.
+            times: the times themselves, increasing from 0, in place of ``time`` and ``points``:
+                ``runs.time`` puts the solution beside a simulation.
 
         Returns:
             A Dataset with the statistics by name over ``time``.
         """
-        time = _checks.positive("time", time)
-        points = _checks.integer("points", points, least=2)
+        grid = even_times(time, points) if times is None else given_times(times)
         batch = self._batch_size(state)
         checked = self.task.check_state(state, runs=batch)
         starts = self._vectors(checked, batch)
-        times = np.linspace(0, time, points)
-        values, finished = self._solutions(starts, jnp.asarray(times))
-        if not bool(jnp.all(finished)):
+        values, finished = self._solutions(starts, jnp.asarray(grid))
+        if batch is None and not bool(finished[0]):
             warnings.warn(
-                f"{int(jnp.sum(~finished))} of {len(starts)} solutions did not reach time={time}: "
-                "the effective dynamics diverges or is too stiff; later values are not finite",
+                f"the solution did not reach time={grid[-1]:g}: the effective dynamics diverges or "
+                "is too stiff; later values are not finite",
                 RuntimeWarning,
                 stacklevel=3,
             )
-        return self._dataset(values, times, batched=batch is not None, kind="limit", attrs={})
+        return self._dataset(values, grid, batched=batch is not None, kind="limit", attrs={})
 
     @double_precision
     def sample_paths(
@@ -301,14 +308,24 @@ class EffectiveDynamics:
 
     def _solutions(self, starts: jax.Array, times: jax.Array) -> tuple[jax.Array, jax.Array]:
         model = self._model
-        if isinstance(model, MultiIndexModel) and model.jumps_at_zero:
+        if not isinstance(model, MultiIndexModel) or model.rule.kind != "none":
+            return solutions(model, starts, times)
+        if model.jumps_at_zero:
             return sliding_solutions(model, starts, times)
-        return solutions(model, starts, times)
+        return solutions(model, starts, times, None if model.task.kinks == "none" else CHATTER)
 
     def _batch_size(self, state: StateLike) -> int | None:
-        for name, shape in self.task.shapes.items():
-            if name in state and np.ndim(state[name]) == len(shape) + 1:
-                return len(state[name])
+        shapes = self.task.shapes.items()
+        if not isinstance(state, Mapping):
+            return None
+        for name, shape in shapes:
+            value = state.get(name)
+            if isinstance(value, np.ndarray | list | tuple) and len(value) > 0:
+                depth, inner = 1, value[0]
+                while isinstance(inner, np.ndarray | list | tuple) and len(inner) > 0:
+                    depth, inner = depth + 1, inner[0]
+                if depth == len(shape) + 1:
+                    return len(value)
         return None
 
     def _vectors(self, state: State, batch: int | None) -> jax.Array:
@@ -325,24 +342,25 @@ class EffectiveDynamics:
         kind: str,
         attrs: dict[str, Any],
     ) -> xr.Dataset:
-        states = jax.vmap(jax.vmap(self._model.unravel))(values)
+        states = repaired(self.task, as_state(jax.vmap(jax.vmap(self._model.unravel))(values)))
         lead: tuple[str, ...] = ("run", "time") if batched else ("time",)
+        dims = {name: lead + dims for name, dims in self.task.dims.items()}
         coords: dict[str, Any] = {"time": times} | self.task.labels_of_dims
+        flags: State = {}
         if batched:
             coords["run"] = np.arange(values.shape[0])
-        return results.build(
-            {name: np.asarray(x if batched else x[0]) for name, x in states.items()},
-            {name: lead + dims for name, dims in self.task.dims.items()},
-            coords,
-            {
-                "kind": kind,
-                "task": type(self.task).__name__,
-                "parameters": self.task.parameters(),
-                "step": self.step,
-                "nodes": self.nodes,
-            }
-            | attrs,
-        )
+            flags = results.divergence(states, times)
+            dims |= dict.fromkeys(flags, ("run",))
+        else:
+            states = {name: x[0] for name, x in states.items()}
+        fixed = {
+            "kind": kind,
+            "task": type(self.task).__name__,
+            "parameters": self.task.parameters(),
+            "step": self.step,
+            "nodes": self.nodes,
+        }
+        return results.build(states | flags, dims, coords, fixed | attrs)
 
     def __repr__(self) -> str:
         return f"EffectiveDynamics({self.task!r}, step={self.step})"
@@ -366,24 +384,6 @@ def effective_dynamics(
     if not isinstance(task, Task):
         raise ValueError(f"task={task!r} is not allowed: task must be one of sgdlimits.tasks")
     return EffectiveDynamics(task, step, nodes)
-
-
-@double_precision
-def build_model(task: Task, step: float, nodes: int, seed: int = 0) -> Model:
-    """The engine's view of a task: its parameters as arrays, with a quadrature rule."""
-    if isinstance(task, SpikedTensor):
-        return SpikedTensorModel(task=as_arrays(task), step=jnp.asarray(step))
-    if isinstance(task, MultiIndex):
-        rule = choose_quadrature(task, nodes, seed)
-        # a frozen node that crosses a jump moves the drift by 1/nodes: no solver can do better
-        jumps = task.committee is None and rule.kind == "sobol" and task.kinks != "none"
-        return MultiIndexModel(
-            task=as_arrays(task),
-            step=jnp.asarray(step),
-            rule=as_arrays(rule),
-            tolerance=(1e-4, 1e-6) if jumps else (1e-9, 1e-12),
-        )
-    raise ValueError(f"task={task!r} is not allowed: no effective dynamics is known for it")
 
 
 _drift = eqx.filter_jit(lambda model, vector: model.drift(vector))

@@ -35,8 +35,11 @@ def motion(
     dM = -moments.anchors
     dR = correction - moments.orthogonal - moments.orthogonal.T
     if task.spherical:
-        inside = jnp.sum(M @ jnp.linalg.inv(task.gram) * moments.anchors, axis=1)
+        inward = M @ jnp.linalg.inv(task.gram)
+        inside = jnp.sum(inward * moments.anchors, axis=1)
         radial = jnp.diag(correction) - 2 * (inside + jnp.diag(moments.orthogonal))
+        # divided by ‖W_i‖², which is 1: off the sphere by rounding, it then stays there
+        radial = radial / (jnp.sum(inward * M, axis=1) + jnp.diag(R))
         dM = dM - M * radial[:, None] / 2
         dR = dR - R * (radial[:, None] + radial[None, :]) / 2
     else:

@@ -46,6 +46,7 @@ class MultiIndexModel(Model):
     step: Float[Array, ""]
     rule: Quadrature
     tolerance: tuple[float, float] = eqx.field(static=True)
+    jumps_at_zero: bool = eqx.field(static=True)  # only there, and each field on its own
 
     def population_drift(self, vector: Vector) -> Vector:
         """f: minus the motion at vanishing step size."""
@@ -58,11 +59,6 @@ class MultiIndexModel(Model):
     def drift(self, vector: Vector) -> Vector:
         """The velocity h = −f + g in one pass over the nodes."""
         return self._motion(vector, self.step)
-
-    @property
-    def jumps_at_zero(self) -> bool:
-        """Whether nothing smooths the jump of the gradient where a field is zero."""
-        return self.rule.kind == "none" and self.task.kinks == "zero"
 
     def still_fields(self, vector: Vector) -> Float[Array, "k K"]:
         """The field of every component's mean; there are no others where there is no noise."""

@@ -9,7 +9,8 @@ import numpy as np
 from sgdlimits import gaussian
 from sgdlimits.tasks.multi_index import MultiIndex
 
-LABEL_NOISE_ORDER = 5  # exact for label noise up to its ninth power, as in every squared loss
+AFFINE_NOISE_ORDER = 5  # exact up to the ninth power of the noise, as in every squared loss
+SMOOTH_NOISE_ORDER = 20  # for labels that depend on noise in other ways
 HERMITE_DIMS, ORTHANT_DIMS = 3, 4  # beyond these a tensor product has too few nodes per variable
 
 
@@ -35,26 +36,47 @@ class Quadrature(eqx.Module):
     noise: Any = None  # nodes and weights of the label noise, (2, order)
 
 
-def choose_quadrature(task: MultiIndex, nodes: int, seed: int = 0) -> Quadrature:
-    """The rule for a task, with about ``nodes`` nodes for each component."""
+def choose_quadrature(
+    task: MultiIndex, nodes: int, seed: int = 0, *, coarse: bool = False
+) -> Quadrature:
+    """The rule for a task, with about ``nodes`` nodes for each component.
+
+    A ``coarse`` grid has half the order in every variable: the change is an estimate of the error.
+    """
     K, r = task.width, len(task.anchors)
     known = task.labels is not None
     dim = K if known else K + r
     if known and math.isinf(task.precision) and not task.spike.any():
         return Quadrature("none")
-    noise = _line(1 if known else LABEL_NOISE_ORDER)
+    half = 2 if coarse else 1
+    noise_order = AFFINE_NOISE_ORDER if task.affine_label_noise else SMOOTH_NOISE_ORDER
+    noise = _line(1 if known else -(-noise_order // half))
     if task.kinks == "none" and dim <= HERMITE_DIMS:
-        grid = gaussian.gauss_hermite(dim, gaussian.hermite_order(dim, nodes))
+        grid = gaussian.gauss_hermite(dim, -(-gaussian.hermite_order(dim, nodes) // half))
         return Quadrature("hermite", grid.nodes[None], grid.weights, noise=noise)
-    if task.kinks == "zero" and dim <= ORTHANT_DIMS:
-        return Quadrature(
-            "orthant", line=_line(gaussian.hermite_order(dim, nodes // 2**dim)), noise=noise
-        )
+    kinks_in_fields_only = known or task.affine_label_noise
+    if task.kinks == "zero" and dim <= ORTHANT_DIMS and kinks_in_fields_only:
+        order = -(-gaussian.hermite_order(dim, nodes // 2**dim) // half)
+        return Quadrature("orthant", line=_line(order), noise=noise)
     k = len(task.weights)
     variables = dim if known else dim + 1
     mirrored = range(dim - K, dim) if task.kinks == "none" else ()
     rules = [gaussian.sobol(variables, nodes, seed * k + c, mirrored=mirrored) for c in range(k)]
     return Quadrature("sobol", np.stack([rule.nodes for rule in rules]), rules[0].weights)
+
+
+def jumps_separately(task: MultiIndex) -> bool:
+    """Whether, without noise, each field can be held at zero without touching the others.
+
+    True for ReLU networks whose means are orthogonal or opposite, as in the papers: then a solution
+    may slide along the jump of one field independently of the others.
+    """
+    if task.labels is None or task.kinks != "zero" or not math.isinf(task.precision):
+        return False
+    products = task.means @ task.gram @ task.means.T
+    lengths = np.sqrt(np.diag(products))
+    cosines = np.abs(products) / np.maximum(np.outer(lengths, lengths), 1e-300)
+    return bool(not task.spike.any() and np.all((cosines < 1e-12) | (cosines > 1 - 1e-12)))
 
 
 def _line(order: int) -> np.ndarray:

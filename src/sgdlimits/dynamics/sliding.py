@@ -50,7 +50,8 @@ def sliding_solutions(
                 lambda s: _attempt(model, s, end),
                 state._replace(attempts=jnp.asarray(0)),
             )
-            return state, (state.vector, state.time >= end)
+            arrived = state.time >= end
+            return state, (jnp.where(arrived, state.vector, jnp.nan), arrived)
 
         _, (vectors, finished) = jax.lax.scan(interval, first, times[1:])
         return jnp.concatenate([start[None], vectors]), jnp.all(finished)

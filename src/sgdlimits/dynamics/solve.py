@@ -12,12 +12,16 @@ MAX_STEPS = 200_000
 
 @eqx.filter_jit
 def solutions(
-    model: Model, starts: Float[Array, "runs n"], times: Float[Array, " t"]
+    model: Model,
+    starts: Float[Array, "runs n"],
+    times: Float[Array, " t"],
+    least_step: float | None = None,
 ) -> tuple[Float[Array, "runs t n"], Bool[Array, " runs"]]:
     """Solve du/dt = h(u) from every start at once.
 
     The tolerance is the model's own: below the error of its expectations the drift is no longer
-    smooth, and a solver that is asked for more only takes smaller steps.
+    smooth, and a solver that is asked for more only takes smaller steps. A drift that jumps needs
+    ``least_step``: a solution held on a jump from both sides then chatters by so much time.
 
     Returns:
         The values at ``times`` and whether each solution reached the last of them.
@@ -34,7 +38,7 @@ def solutions(
             y0=start,
             args=model,
             saveat=diffrax.SaveAt(ts=times),
-            stepsize_controller=diffrax.PIDController(rtol=rtol, atol=atol),
+            stepsize_controller=diffrax.PIDController(rtol=rtol, atol=atol, dtmin=least_step),
             max_steps=MAX_STEPS,
             throw=False,
         )

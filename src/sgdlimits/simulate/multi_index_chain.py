@@ -153,7 +153,8 @@ def _lower_triangle(rows: Float[Array, "K m runs"]) -> Float[Array, "K K runs"]:
     columns = []
     for i in range(K):
         squared = jnp.sum(rows[0] ** 2, axis=0)
-        inverse = jnp.where(squared > 0, jax.lax.rsqrt(squared), 0.0)
+        inverse = jnp.where(squared == 0, 0.0, jax.lax.rsqrt(squared))
+        inverse = jnp.where(jnp.isfinite(squared), inverse, jnp.nan)  # overflow is divergence
         unit = rows[0] * inverse
         along = jnp.sum(rows * unit[None], axis=1)
         columns.append(jnp.concatenate([jnp.zeros((i, along.shape[1])), along]))

@@ -1,7 +1,6 @@
 """``simulate``: many runs of SGD on one task, as a labelled Dataset."""
 
 import os
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -72,15 +71,23 @@ def simulate(
     points = _checks.integer("points", points, least=2)
     method = _checks.choice("method", method, ("chain", "direct"))
     steps = round(time * dim / step)
+    if steps >= 2**53:
+        raise ValueError(
+            f"time={time} is not allowed: with dim={dim} and step={step} it takes {steps:.3g} steps"
+        )
     if steps < 1:
         raise ValueError(
             f"time={time} is not allowed: with dim={dim} and step={step} it must be "
             f"at least {step / dim} (one step of SGD)"
         )
     starts = _starts(task, dim, runs, seed, init)
-    marks = np.unique(np.round(np.linspace(0, steps, points)).astype(np.int64))
+    wanted = np.linspace(0, steps, points)
+    marks = np.unique(np.round(wanted).astype(np.int64))
+    times = marks * step / dim
+    if len(marks) == points and np.array_equal(marks, wanted):
+        times = np.linspace(0, times[-1], points)  # to the last bit those of a solution
     records = _run_chunks(task, dim, step, seed, starts, marks, method)
-    return _dataset(task, starts, records, marks * step / dim, dim, step, seed, method)
+    return _dataset(task, starts, records, times, dim, step, seed, method)
 
 
 def _starts(task: Task, dim: int, runs: int, seed: int, init: StateLike | None) -> State:
@@ -177,24 +184,12 @@ def _dataset(
     method: str,
 ) -> xr.Dataset:
     values = {name: np.concatenate([starts[name][:, None], records[name]], 1) for name in starts}
-    finite = np.all(
-        [np.all(np.isfinite(x), axis=tuple(range(2, x.ndim))) for x in values.values()], axis=0
-    )
-    diverged = ~np.all(finite, axis=1)
-    diverged_at = np.where(diverged, times[np.argmin(finite, axis=1)], np.nan)
-    if np.any(diverged):
-        warnings.warn(
-            f"{int(diverged.sum())} of {len(diverged)} runs diverged, the first at time "
-            f"{np.nanmin(diverged_at):.3g}: see `diverged` and `diverged_at`; "
-            f"step={step} is probably too large",
-            RuntimeWarning,
-            stacklevel=4,
-        )
+    flags = results.divergence(values, times)
     return results.build(
-        values | {"diverged": diverged, "diverged_at": diverged_at},
+        values | flags,
         {name: ("run", "time", *dims) for name, dims in task.dims.items()}
         | {"diverged": ("run",), "diverged_at": ("run",)},
-        {"run": np.arange(len(diverged)), "time": times} | task.labels_of_dims,
+        {"run": np.arange(len(flags["diverged"])), "time": times} | task.labels_of_dims,
         {
             "kind": "simulation",
             "task": type(task).__name__,

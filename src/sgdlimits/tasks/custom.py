@@ -108,6 +108,11 @@ class MultiIndexTask(MultiIndex):
         assert self._label is not None
         return jnp.asarray(self._label(component, anchors, noise), anchors.dtype)
 
+    @property
+    def affine_label_noise(self) -> bool:
+        """Unknown for a function that the caller wrote."""
+        return False
+
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments; functions by name."""
         functions = {"loss": plain(self._loss)}
@@ -131,7 +136,13 @@ class MultiIndexTask(MultiIndex):
 
 def _check_scalar(name: str, function: Callable[[], Any]) -> Any:
     """Return the type of the number that ``function`` gives; ValueError if it gives no number."""
-    output = jax.eval_shape(function)
+    try:
+        output = jax.eval_shape(function)
+    except Exception as error:
+        raise ValueError(
+            f"{name} fails for one sample, which is not allowed: {name} must be a JAX function of "
+            f"the documented arguments ({type(error).__name__}: {str(error).splitlines()[0]})"
+        ) from error
     shape = getattr(output, "shape", None)
     if shape != ():
         described = f"shape {shape}" if shape is not None else f"a {type(output).__name__}"

@@ -106,6 +106,11 @@ class MultiIndex(Task):
         raise TypeError(f"{type(self).__name__} has labels=None and no label method")
 
     @property
+    def affine_label_noise(self) -> bool:
+        """Whether ``label`` is an affine function of its noise, as in every task of the papers."""
+        return True
+
+    @property
     def committee(self) -> Committee | None:
         """The closed form this loss has, if it has one: a gain in accuracy, nothing else."""
         return None
