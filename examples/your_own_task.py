@@ -23,8 +23,8 @@ task = sl.tasks.MultiIndexTask(
     readout="trained",
 )
 start = task.random_state(dim=2000, seed=1)
-limit = sl.effective_dynamics(task).solve(start, time=20.0)
 runs = sl.simulate(task, dim=2000, runs=128, time=20.0, init=start)
+limit = sl.effective_dynamics(task).solve(start, times=runs.time)
 sl.plot.save(sl.plot.compare(runs, limit), "results/your_own_task.png")
 
 gap = np.abs(runs.M.mean("run") - limit.M).max()
