@@ -315,17 +315,11 @@ class EffectiveDynamics:
         return solutions(model, starts, times, None if model.task.kinks == "none" else CHATTER)
 
     def _batch_size(self, state: StateLike) -> int | None:
-        shapes = self.task.shapes.items()
-        if not isinstance(state, Mapping):
-            return None
-        for name, shape in shapes:
-            value = state.get(name)
-            if isinstance(value, np.ndarray | list | tuple) and len(value) > 0:
-                depth, inner = 1, value[0]
-                while isinstance(inner, np.ndarray | list | tuple) and len(inner) > 0:
-                    depth, inner = depth + 1, inner[0]
-                if depth == len(shape) + 1:
-                    return len(value)
+        if isinstance(state, Mapping):
+            for name, shape in self.task.shapes.items():
+                value: Any = state.get(name)
+                if _depth(value) == len(shape) + 1:
+                    return len(value) if isinstance(value, list | tuple) else value.shape[0]
         return None
 
     def _vectors(self, state: State, batch: int | None) -> jax.Array:
@@ -384,6 +378,13 @@ def effective_dynamics(
     if not isinstance(task, Task):
         raise ValueError(f"task={task!r} is not allowed: task must be one of sgdlimits.tasks")
     return EffectiveDynamics(task, step, nodes)
+
+
+def _depth(value: Any) -> int:
+    """Number of axes of what may be an array or (ragged) nested lists."""
+    if isinstance(value, list | tuple):
+        return 1 + (_depth(value[0]) if value else 0)
+    return int(getattr(value, "ndim", 0))
 
 
 _drift = eqx.filter_jit(lambda model, vector: model.drift(vector))
