@@ -3,7 +3,26 @@
 __version__ = "0.1.0"
 
 from sgdlimits import plot, results, tasks, theory
-from sgdlimits.dynamics import effective_dynamics
+from sgdlimits.dynamics import (
+    Triple,
+    closability,
+    critical_step,
+    effective_dynamics,
+    generator,
+    localizability,
+)
 from sgdlimits.simulate import simulate
 
-__all__ = ["effective_dynamics", "plot", "results", "simulate", "tasks", "theory"]
+__all__ = [
+    "Triple",
+    "closability",
+    "critical_step",
+    "effective_dynamics",
+    "generator",
+    "localizability",
+    "plot",
+    "results",
+    "simulate",
+    "tasks",
+    "theory",
+]
