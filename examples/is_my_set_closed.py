@@ -16,8 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib.figure import Figure
 
-from sgdlimits.dynamics.closability import closability
-from sgdlimits.dynamics.triple import Triple
+import sgdlimits as sl
 
 DIMS = (50, 100, 200)
 
@@ -54,14 +53,14 @@ def complete(w, dim):
 def main(folder: Path) -> None:
     """Check both sets, draw the unexplained variance against dim, assert the verdicts."""
     sets = {
-        "naive": Triple(loss, sample, naive, init, ["overlap", "norm"]),
-        "complete": Triple(loss, sample, complete, init, ["overlap", "norm low", "norm high"]),
+        "naive": sl.Triple(loss, sample, naive, init, ["overlap", "norm"]),
+        "complete": sl.Triple(loss, sample, complete, init, ["overlap", "norm low", "norm high"]),
     }
     figure = Figure(figsize=(8.0, 3.6), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     found = {}
     for panel, (title, triple) in zip(panels, sets.items(), strict=True):
-        found[title] = closability(triple, DIMS, step=0.5, time=2.0, samples=8000)
+        found[title] = sl.closability(triple, DIMS, step=0.5, time=2.0, samples=8000)
         print(found[title].report)
         for i, name in enumerate(found[title].names):
             part = found[title].mean_square[:, i]

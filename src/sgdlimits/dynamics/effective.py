@@ -31,7 +31,7 @@ from sgdlimits.tasks import Task
 DEFAULT_NODES = 2**15
 LONG = 60.0  # how long random starts are followed to find where the dynamics takes them
 CHATTER = 1e-3  # least time step where the drift jumps and nothing is known about the jump
-PATH_NODES = 2**10  # drift error 1e-3 is below the 1/√dim of the noise up to dim = 10⁶
+PATH_NODES = 2**10  # drift error 1e-3 is below the 1/√dim of the noise up to dim = 10⁵
 ERROR_REPLICATES = 8
 
 
