@@ -1,7 +1,6 @@
 """The effective dynamics of a task: the limit of its summary statistics as the dimension grows."""
 
 import functools
-import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,15 +13,15 @@ import xarray as xr
 
 from sgdlimits import _checks, results
 from sgdlimits._precision import double_precision
-from sgdlimits._progress import progress
 from sgdlimits._types import Number, State, StateLike, WholeNumber
-from sgdlimits.dynamics import paths
 from sgdlimits.dynamics.build import build_model
+from sgdlimits.dynamics.errors import quadrature_error
 from sgdlimits.dynamics.fixed_points import FixedPoint, find, random_starts
 from sgdlimits.dynamics.grid import even_times, given_times, repaired
 from sgdlimits.dynamics.model import Model, as_state, coordinates
 from sgdlimits.dynamics.multi_index import MultiIndexModel
 from sgdlimits.dynamics.partly_rescaled import PartlyRescaledSDE, check_rest
+from sgdlimits.dynamics.paths import sample, time_step
 from sgdlimits.dynamics.rescaled import LinearSDE
 from sgdlimits.dynamics.sliding import sliding_solutions
 from sgdlimits.dynamics.solve import solutions
@@ -32,7 +31,6 @@ DEFAULT_NODES = 2**15
 LONG = 60.0  # how long random starts are followed to find where the dynamics takes them
 CHATTER = 1e-3  # least time step where the drift jumps and nothing is known about the jump
 PATH_NODES = 2**10  # drift error 1e-3 is below the 1/√dim of the noise up to dim = 10⁵
-ERROR_REPLICATES = 8
 
 
 class EffectiveDynamics:
@@ -96,20 +94,9 @@ class EffectiveDynamics:
         The spread over independent scrambles of the Sobol nodes, or the change from a Gauss–Hermite
         rule of half as many nodes.
         """
-        model = self._model
-        vector = model.ravel(self.task.check_state(state))
-        if isinstance(model, MultiIndexModel) and model.task.committee is None:
-            if model.rule.kind == "sobol":
-                seeds = range(1, ERROR_REPLICATES + 1)
-                others = [build_model(self.task, self.step, self.nodes, seed) for seed in seeds]
-                drifts = jnp.stack([_drift(other, vector) for other in others])
-                return as_state(model.unravel(drifts.std(0, ddof=1)))
-            if model.rule.kind != "none":
-                coarse = build_model(self.task, self.step, self.nodes, coarse=True)
-                return as_state(
-                    model.unravel(jnp.abs(_drift(model, vector) - _drift(coarse, vector)))
-                )
-        return as_state(model.unravel(jnp.zeros_like(vector)))
+        vector = self._model.ravel(self.task.check_state(state))
+        build = functools.partial(build_model, self.task, self.step, self.nodes)
+        return as_state(self._model.unravel(quadrature_error(self._model, vector, build)))
 
     @double_precision
     def fixed_points(
@@ -258,26 +245,8 @@ class EffectiveDynamics:
         start = self._model.ravel(self.task.check_state(state))
         model = build_model(self.task, self.step, min(self.nodes, PATH_NODES))
         times = np.linspace(0, time, points)
-        per_interval = math.ceil((times[1] - times[0]) / self._time_step(start, time))
-        keys = jax.vmap(functools.partial(jax.random.fold_in, jax.random.key(seed)))(
-            jnp.arange(runs)
-        )
-        vectors = jnp.tile(start, (runs, 1))
-        recorded = [vectors]
-        with progress("sampling paths", points - 1) as advance:
-            for interval in range(points - 1):
-                vectors = paths.advance(
-                    model,
-                    vectors,
-                    keys,
-                    jnp.asarray(interval * per_interval),
-                    jnp.asarray(per_interval),
-                    jnp.asarray((times[1] - times[0]) / per_interval),
-                    jnp.asarray(float(dim)),
-                )
-                recorded.append(vectors.block_until_ready())
-                advance(1)
-        values = jnp.stack(recorded, axis=1)
+        rough, _ = self._solutions(start[None], jnp.linspace(0, time, 11))
+        values = sample(model, start, times, time_step(self._model, rough[0]), dim, runs, seed)
         attrs = {"dim": dim, "seed": seed}
         return self._dataset(values, times, batched=True, kind="paths", attrs=attrs)
 
@@ -296,15 +265,6 @@ class EffectiveDynamics:
     def _array_of(self, function: Any, state: StateLike) -> np.ndarray:
         vector = self._model.ravel(self.task.check_state(state))
         return np.asarray(function(self._model, vector))
-
-    def _time_step(self, start: jax.Array, time: float) -> float:
-        path, _ = self._solutions(start[None], jnp.linspace(0, time, 11))
-        rates = [
-            float(np.linalg.norm(np.asarray(_jacobian(self._model, vector)), 2))
-            for vector in path[0]
-            if bool(jnp.all(jnp.isfinite(vector)))
-        ]
-        return 0.1 / max([*rates, 0.1])
 
     def _solutions(self, starts: jax.Array, times: jax.Array) -> tuple[jax.Array, jax.Array]:
         model = self._model

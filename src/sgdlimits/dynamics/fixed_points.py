@@ -10,16 +10,14 @@ from jaxtyping import Array, Float
 
 from sgdlimits._types import Index, State
 from sgdlimits.dynamics.model import Model, Vector, as_state, coordinates
+from sgdlimits.dynamics.stability import FLAT, linearisation, null_space, residual, spectrum_at
 from sgdlimits.tasks.base import Task
 
 RESIDUAL = 1e-9  # a root: every component of the drift is below this
 APART = 1e-5  # roots closer than this are the same
-FLAT = 1e-6  # eigenvalues and singular values below this, relative to the largest, count as zero
 NEWTON_STEPS = 100  # enough for the slow convergence to roots of high order
 NEARBY = 0.02  # how far to look for other rest points around one
 STRIDE, WALK_STEPS = 0.15, 60  # a walk along a set of rest points
-BESIDE = 1e-6  # how far to step to one side of a jump
-STRICT = 1e-7  # a velocity towards a jump that is larger than this holds the state there
 MOST_GROUPS = 24  # do not try to connect more groups of rest points than these
 
 
@@ -82,21 +80,6 @@ def _residuals(model: Model, vectors: Float[Array, "runs n"]) -> Float[Array, "r
     return jax.vmap(lambda vector: residual(model, vector))(vectors)
 
 
-def residual(model: Model, vector: Vector) -> Float[Array, " m"]:
-    """The drift, and how far the state is from the constraint."""
-    return jnp.concatenate([model.drift(vector), model.constraint(vector)])
-
-
-@eqx.filter_jit
-def linearisation(model: Model, vector: Vector) -> tuple[Array, Float[Array, "n n"], Array]:
-    """Residual, Jacobian of the drift and Jacobian of the constraint."""
-    return (
-        residual(model, vector),
-        model.jacobian(vector),
-        jax.jacfwd(model.constraint)(vector),
-    )
-
-
 def find(model: Model, starts: Float[Array, "runs n"]) -> list[FixedPoint]:
     """All rest points that the starts lead to, merged into points and connected sets."""
     roots: list[np.ndarray] = []
@@ -142,60 +125,26 @@ def _is_state(model: Model, vector: np.ndarray) -> bool:
 
 def _describe(model: Model, members: list[np.ndarray]) -> FixedPoint:
     vector = members[0]
-    size, jacobian, constraint = (
-        np.asarray(part) for part in linearisation(model, jnp.asarray(vector))
-    )
-    tangent = _null_space(constraint)
-    # where the drift jumps it has several linearisations: the one that grows fastest decides
-    values, vectors = max(
-        (_spectrum(tangent.T @ J @ tangent) for J in [jacobian, *_beside_jumps(model, vector)]),
-        key=lambda pair: pair[0][0].real,
-    )
-    scale = FLAT * max(1.0, float(np.max(np.abs(values), initial=0.0)))
-    growing = values.real > scale
-    decaying = np.all(values.real < -scale)
+    spectrum = spectrum_at(model, vector)
     names = coordinates(model.task)
     directions = [
         {n: float(x) for n, x in zip(names, column, strict=True) if abs(x) > 1e-6}
-        for column in (tangent @ vectors[:, growing]).real.T
+        for column in spectrum.growing.T
     ]
     return FixedPoint(
         state=as_state(model.unravel(jnp.asarray(vector))),
-        residual=float(np.max(np.abs(size))),
-        eigenvalues=values,
-        stability="unstable" if np.any(growing) else "stable" if decaying else "marginal",
+        residual=spectrum.residual,
+        eigenvalues=spectrum.values,
+        stability=spectrum.stability,
         kernel_dimension=_kernel_dimension(model, vector),
         unstable_directions=directions,
         representatives=[as_state(model.unravel(jnp.asarray(other))) for other in members[1:]],
     )
 
 
-def _spectrum(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    values, vectors = np.linalg.eig(matrix)
-    order = np.argsort(-values.real)
-    return values[order], vectors[:, order]
-
-
-def _beside_jumps(model: Model, vector: np.ndarray) -> list[np.ndarray]:
-    """Jacobians on those sides of the jumps at ``vector`` that do not push back."""
-    jacobians = []
-    for shift in model.jump_directions(jnp.asarray(vector)):
-        for side in (shift, -shift):
-            velocity, jacobian = _one_sided(model, jnp.asarray(vector), side)
-            if float(velocity @ side) > -STRICT * float(side @ side):
-                jacobians.append(np.asarray(jacobian))
-    return jacobians
-
-
-@eqx.filter_jit
-def _one_sided(model: Model, vector: Vector, side: Vector) -> tuple[Vector, Float[Array, "n n"]]:
-    drift, _ = model.branch(vector + BESIDE * side)
-    return drift(vector), jax.jacfwd(drift)(vector)
-
-
 def _kernel_dimension(model: Model, vector: np.ndarray) -> int:
     """In how many directions there are rest points nearby: flatness alone is not enough."""
-    flat = _null_space(_slope(model, vector), FLAT)
+    flat = null_space(_slope(model, vector), FLAT)
     if flat.shape[1] == 0:
         return 0
     tried = jnp.asarray(vector + NEARBY * np.concatenate([flat.T, -flat.T]))
@@ -210,13 +159,6 @@ def _slope(model: Model, vector: np.ndarray) -> np.ndarray:
     return np.concatenate([np.asarray(jacobian), np.asarray(constraint)])
 
 
-def _null_space(matrix: np.ndarray, tolerance: float = 1e-9) -> np.ndarray:
-    if len(matrix) == 0:
-        return np.eye(matrix.shape[1])
-    _, singular, right = np.linalg.svd(matrix)
-    return right[int(np.sum(singular > tolerance)) :].T
-
-
 def _connected(model: Model, start: np.ndarray, goal: np.ndarray) -> bool:
     """Walk from one rest point towards another along the flat directions, staying at rest."""
     here = start
@@ -224,7 +166,7 @@ def _connected(model: Model, start: np.ndarray, goal: np.ndarray) -> bool:
         way = goal - here
         if np.linalg.norm(way) < STRIDE / 2:
             return True
-        flat = _null_space(_slope(model, here), FLAT)
+        flat = null_space(_slope(model, here), FLAT)
         along = flat @ (flat.T @ way)
         length = np.linalg.norm(along)
         if length < 1e-3 * np.linalg.norm(way):

@@ -1,16 +1,65 @@
 """Sample paths of the effective dynamics at finite dimension, by Euler–Maruyama."""
 
+import functools
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from sgdlimits._progress import progress
 from sgdlimits._types import Index
 from sgdlimits.dynamics.model import Model, Vector
 
 
+def sample(
+    model: Model,
+    start: Vector,
+    times: np.ndarray,
+    largest_step: float,
+    dim: int,
+    runs: int,
+    seed: int,
+) -> Float[Array, "runs t n"]:
+    """Paths of du = h dt + √(Σ/dim) dB from one start, at equally spaced times."""
+    spacing = times[1] - times[0]
+    per_interval = math.ceil(spacing / largest_step)
+    keys = jax.vmap(functools.partial(jax.random.fold_in, jax.random.key(seed)))(jnp.arange(runs))
+    vectors = jnp.tile(start, (runs, 1))
+    recorded = [vectors]
+    with progress("sampling paths", len(times) - 1) as advance:
+        for interval in range(len(times) - 1):
+            vectors = _advance(
+                model,
+                vectors,
+                keys,
+                jnp.asarray(interval * per_interval),
+                jnp.asarray(per_interval),
+                jnp.asarray(spacing / per_interval),
+                jnp.asarray(float(dim)),
+            )
+            recorded.append(vectors.block_until_ready())
+            advance(1)
+    return jnp.stack(recorded, axis=1)
+
+
+def time_step(model: Model, path: Float[Array, "t n"]) -> float:
+    """A tenth of the fastest time scale along a solution."""
+    rates = [
+        float(np.linalg.norm(np.asarray(_jacobian(model, vector)), 2))
+        for vector in path
+        if bool(jnp.all(jnp.isfinite(vector)))
+    ]
+    return 0.1 / max([*rates, 0.1])
+
+
+_jacobian = eqx.filter_jit(lambda model, vector: model.jacobian(vector))
+
+
 @eqx.filter_jit
-def advance(
+def _advance(
     model: Model,
     vectors: Float[Array, "runs n"],
     keys: Array,

@@ -1,0 +1,91 @@
+"""The linearised drift at a rest point: eigenvalues, what grows, and what only seems to be flat."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from sgdlimits.dynamics.model import Model, Vector
+
+FLAT = 1e-6  # eigenvalues and singular values below this, relative to the largest, count as zero
+BESIDE = 1e-6  # how far to step to one side of a jump
+STRICT = 1e-7  # a velocity towards a jump that is larger than this holds the state there
+
+
+class Spectrum(NamedTuple):
+    """Eigenvalues of the Jacobian by falling real part (on the sphere, along it)."""
+
+    residual: float  # largest component of the drift
+    values: np.ndarray
+    growing: np.ndarray  # real parts of the eigenvectors that grow, as columns
+    stability: str  # "stable", "unstable" or "marginal"
+
+
+def spectrum_at(model: Model, vector: np.ndarray) -> Spectrum:
+    """The linearisation at a rest point; where the drift jumps, the one that grows fastest."""
+    size, jacobian, constraint = (
+        np.asarray(part) for part in linearisation(model, jnp.asarray(vector))
+    )
+    tangent = null_space(constraint)
+    sides = [jacobian, *_beside_jumps(model, vector)]
+    values, vectors = max(
+        (_eigen(tangent.T @ side @ tangent) for side in sides), key=lambda pair: pair[0][0].real
+    )
+    scale = FLAT * max(1.0, float(np.max(np.abs(values), initial=0.0)))
+    growing = values.real > scale
+    decaying = np.all(values.real < -scale)
+    return Spectrum(
+        residual=float(np.max(np.abs(size))),
+        values=values,
+        growing=(tangent @ vectors[:, growing]).real,
+        stability="unstable" if np.any(growing) else "stable" if decaying else "marginal",
+    )
+
+
+def residual(model: Model, vector: Vector) -> Float[Array, " m"]:
+    """The drift, and how far the state is from the constraint."""
+    return jnp.concatenate([model.drift(vector), model.constraint(vector)])
+
+
+@eqx.filter_jit
+def linearisation(model: Model, vector: Vector) -> tuple[Array, Float[Array, "n n"], Array]:
+    """Residual, Jacobian of the drift and Jacobian of the constraint."""
+    return (
+        residual(model, vector),
+        model.jacobian(vector),
+        jax.jacfwd(model.constraint)(vector),
+    )
+
+
+def _eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    values, vectors = np.linalg.eig(matrix)
+    order = np.argsort(-values.real)
+    return values[order], vectors[:, order]
+
+
+def _beside_jumps(model: Model, vector: np.ndarray) -> list[np.ndarray]:
+    """Jacobians on those sides of the jumps at ``vector`` that do not push back."""
+    jacobians = []
+    for shift in model.jump_directions(jnp.asarray(vector)):
+        for side in (shift, -shift):
+            velocity, jacobian = _one_sided(model, jnp.asarray(vector), side)
+            if float(velocity @ side) > -STRICT * float(side @ side):
+                jacobians.append(np.asarray(jacobian))
+    return jacobians
+
+
+@eqx.filter_jit
+def _one_sided(model: Model, vector: Vector, side: Vector) -> tuple[Vector, Float[Array, "n n"]]:
+    drift, _ = model.branch(vector + BESIDE * side)
+    return drift(vector), jax.jacfwd(drift)(vector)
+
+
+def null_space(matrix: np.ndarray, tolerance: float = 1e-9) -> np.ndarray:
+    """An orthonormal basis of what the matrix maps to (nearly) zero, as columns."""
+    if len(matrix) == 0:
+        return np.eye(matrix.shape[1])
+    _, singular, right = np.linalg.svd(matrix)
+    return right[int(np.sum(singular > tolerance)) :].T
