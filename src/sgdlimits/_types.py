@@ -5,7 +5,7 @@ Shape letters, everywhere: ``K`` neurons, ``r`` anchors, ``k`` mixture component
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -27,6 +27,14 @@ Index = int | Int[Array, ""]
 
 Values = np.ndarray | np.floating[Any]
 """What NumPy gives for an array or a number: an array of numbers, or one number."""
+
+
+class Estimate(NamedTuple):
+    """A number or array and the estimated error of each of its entries."""
+
+    value: np.ndarray | Float[Array, "..."]
+    error: np.ndarray | Float[Array, "..."]
+
 
 # Arguments that we validate ourselves. Static checkers see the type that is meant; at run time they
 # are not checked, so that wrong input meets our own ValueError also where annotations are enforced.

@@ -1,4 +1,4 @@
-"""Is a set of summary statistics closed? How much of their velocity is not a function of them."""
+"""Is a set of summary statistics closed? How much of their drift is not a function of them."""
 
 from typing import Any, NamedTuple
 
@@ -9,9 +9,9 @@ from jaxtyping import Bool, Float
 
 from sgdlimits import _checks
 from sgdlimits._precision import double_precision
-from sgdlimits._types import Number, WholeNumber
+from sgdlimits._types import Estimate, Number, WholeNumber
 from sgdlimits.dynamics.averages import BATCHES
-from sgdlimits.dynamics.generator import Estimate, generator_parts
+from sgdlimits.dynamics.generator import generator_parts
 from sgdlimits.dynamics.level_set import onto_level
 from sgdlimits.dynamics.scaling import exponent
 from sgdlimits.dynamics.triple import Triple, statistics_at
@@ -19,7 +19,7 @@ from sgdlimits.dynamics.visited import visited
 
 FEWEST = 4  # states that must reach a level set
 SIGNIFICANT = 4.0  # standard errors above zero at which a remainder counts as seen
-NEGLIGIBLE = 1e-3  # remainders below this part of the mean square of the velocity do not count
+NEGLIGIBLE = 1e-3  # remainders below this part of the mean square of the drift do not count
 DECAY = -0.5  # exponents below this, by two standard errors, count as decay
 
 
@@ -68,7 +68,7 @@ def closability(
     samples: WholeNumber = 2000,
     seed: WholeNumber = 0,
 ) -> Closability:
-    r"""Compare the velocities of u at many parameters with the same u, at each dim.
+    r"""Compare the drifts of u at many parameters with the same u, at each dim.
 
     The set u is closed if −𝒜u + δ𝓛u → h(u) (paper 000, (2.2); paper 001, Definition 5.4). Here:
 
@@ -76,12 +76,12 @@ def closability(
     2. the values of u at the first ``levels`` of them, at the smallest dim, are the targets u*;
     3. all states are moved to u(x) = u* by Newton's method along the gradients of the statistics,
        x ← x − Jᵀ(JJᵀ)⁻¹(u(x) − u*), which leaves all other directions alone;
-    4. the velocity is estimated at each of them with common samples, and its variance over the
+    4. the drift is estimated at each of them with common samples, and its variance over the
        states of a level is the *unexplained variance*. Products of independent batches of samples
-       make it unbiased: it scatters around zero if the velocity is a function of u.
+       make it unbiased: it scatters around zero if the drift is a function of u.
 
     A statistic is open if at the largest dim its unexplained variance is more than 4 standard
-    errors above zero and 1e-3 of the mean square of its velocity, and does not decay: its exponent
+    errors above zero and 1e-3 of the mean square of its drift, and does not decay: its exponent
     in dim is not below −1/2 by two standard errors. A verdict 'closed' is as good as the samples:
     compare ``unexplained.error`` with ``mean_square``. It speaks of the region that SGD visits
     within ``time``: a direction that no run ever finds is not tested.
@@ -93,7 +93,7 @@ def closability(
         time: how long SGD runs to find different parameters, in units of dim/step samples.
         states: parameters compared at each level.
         levels: number of targets u*.
-        samples: for the velocities, rounded up to a multiple of 20.
+        samples: for the drifts, rounded up to a multiple of 20.
         seed: of everything random.
     """
     if not isinstance(triple, Triple):
@@ -122,11 +122,11 @@ def closability(
                 f"to the same statistics at dim={dim}; take more, or another time or init"
             )
         parts = generator_parts(triple, dim, moved, samples, seed + 1)
-        velocity = np.asarray(-parts.first + step / dim / 2 * parts.second)
-        if not np.all(np.isfinite(velocity[:, reached.ravel()])):
+        drift = np.asarray(-parts.first + step / dim / 2 * parts.second)
+        if not np.all(np.isfinite(drift[:, reached.ravel()])):
             raise ValueError(f"loss is not allowed: its gradients are not finite at dim={dim}")
-        velocity = velocity.reshape(BATCHES, *reached.shape, len(names))
-        rows.append((*_remainders(velocity, reached), int(np.sum(kept))))
+        drift = drift.reshape(BATCHES, *reached.shape, len(names))
+        rows.append((*_remainders(drift, reached), int(np.sum(kept))))
     values, errors, scatter, squares = (np.stack([row[i] for row in rows]) for i in range(4))
     sizes, both = np.array(dims), np.hypot(errors, scatter)
     fits = [exponent(sizes, values[:, i], both[:, i]) for i in range(len(names))]
@@ -145,17 +145,17 @@ def closability(
 
 
 def _remainders(
-    velocity: Float[np.ndarray, "batches levels states k"], reached: Bool[np.ndarray, "levels s"]
+    drift: Float[np.ndarray, "batches levels states k"], reached: Bool[np.ndarray, "levels s"]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Unexplained variance, its two standard errors and the mean square, over all levels.
 
-    The first error is that of the velocities, by a jackknife over batches: is there a remainder at
+    The first error is that of the drifts, by a jackknife over batches: is there a remainder at
     all? The second one, of how it scatters over states, counts too when dims are compared.
     """
     centred, freedom = [], 0
     for level, mask in enumerate(reached):
         if mask.sum() >= FEWEST:
-            some = velocity[:, level, mask]
+            some = drift[:, level, mask]
             centred.append(some - some.mean(axis=1, keepdims=True))
             freedom += int(mask.sum()) - 1
     spread = np.concatenate(centred, axis=1)
@@ -168,5 +168,5 @@ def _remainders(
     without = np.stack([squares(np.delete(spread, b, axis=0)).sum(0) for b in range(BATCHES)])
     noise = np.sqrt((BATCHES - 1) * without.var(axis=0)) / freedom
     scatter = each.std(axis=0) * np.sqrt(each.shape[0]) / freedom
-    mean_square = np.mean(velocity.mean(axis=0)[reached] ** 2, axis=0)
+    mean_square = np.mean(drift.mean(axis=0)[reached] ** 2, axis=0)
     return value, noise, scatter, mean_square

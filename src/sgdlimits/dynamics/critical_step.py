@@ -6,9 +6,9 @@ import numpy as np
 
 from sgdlimits import _checks
 from sgdlimits._precision import double_precision
-from sgdlimits._types import WholeNumber
+from sgdlimits._types import Estimate, WholeNumber
 from sgdlimits.dynamics.averages import BATCHES
-from sgdlimits.dynamics.generator import Estimate, estimate, generator_parts
+from sgdlimits.dynamics.generator import estimate, generator_parts
 from sgdlimits.dynamics.level_set import onto_level
 from sgdlimits.dynamics.scaling import exponent
 from sgdlimits.dynamics.triple import Triple, statistics_at

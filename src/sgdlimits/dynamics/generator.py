@@ -10,32 +10,23 @@ from jaxtyping import Array, Float
 
 from sgdlimits import _checks
 from sgdlimits._precision import double_precision
-from sgdlimits._types import Number, WholeNumber
+from sgdlimits._types import Estimate, Number, WholeNumber
 from sgdlimits.dynamics.averages import BATCHES, averages, batch_size
 from sgdlimits.dynamics.triple import Params, Triple, derivatives, statistics_at
-
-
-class Estimate(NamedTuple):
-    """An array and the standard error of each of its entries."""
-
-    value: np.ndarray
-    error: np.ndarray
 
 
 class Generator(NamedTuple):
     r"""What drives the statistics u at given parameters, δ = step/dim (paper 000, Theorem 2.2).
 
-    ``drift`` is the motion under gradient flow only. The whole velocity, which
-    ``effective_dynamics(...).drift`` gives for the tasks of the library, is ``velocity``. The
-    matrices are covariance rates of u itself: ``dim`` times them is the covariance rate of
-    √dim·u, which ``effective_dynamics(...).diffusion`` gives.
+    Drifts and corrector are those that ``effective_dynamics`` gives for the tasks of the library.
+    The matrices are covariance rates of u itself: ``dim`` times them is the covariance rate of
+    √dim·u, which ``effective_dynamics(...).diffusion`` gives. Errors are standard errors.
     """
 
     names: tuple[str, ...]
     statistics: np.ndarray  # u
-    velocity: Estimate  # h = −𝒜u + δ𝓛u
-    drift: Estimate  # −𝒜u = −⟨∇Φ, ∇u⟩
-    population_drift: Estimate  # 𝒜u
+    drift: Estimate  # h = −𝒜u + δ𝓛u
+    population_drift: Estimate  # 𝒜u = ⟨∇Φ, ∇u⟩
     corrector: Estimate  # δ𝓛u = ½δ⟨V, ∇²u⟩
     diffusion: Estimate  # δJVJᵀ
     total_diffusion: Estimate  # δ·Cov(J∇L − ½δ⟨∇²u, ∇L⊗∇L⟩)
@@ -112,8 +103,7 @@ def generator(
     result = Generator(
         names=names,
         statistics=np.asarray(statistics_at(triple, dim, state))[0],
-        velocity=estimate(-A + delta / 2 * trace),
-        drift=estimate(-A),
+        drift=estimate(-A + delta / 2 * trace),
         population_drift=estimate(A),
         corrector=estimate(delta / 2 * trace),
         diffusion=estimate(delta * covariance[:, :k, :k]),

@@ -11,9 +11,8 @@ from jaxtyping import Array, Float
 
 from sgdlimits import _checks
 from sgdlimits._precision import double_precision
-from sgdlimits._types import Number, WholeNumber, Word
+from sgdlimits._types import Estimate, Number, WholeNumber, Word
 from sgdlimits.dynamics.averages import BATCHES, averages
-from sgdlimits.dynamics.generator import Estimate
 from sgdlimits.dynamics.level_set import onto_level
 from sgdlimits.dynamics.scaling import exponent
 from sgdlimits.dynamics.triple import Params, Triple, derivatives, statistics_at

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sgdlimits.dynamics.generator import Estimate
+from sgdlimits._types import Estimate
 
 
 def exponent(sizes: np.ndarray, values: np.ndarray, errors: np.ndarray | None = None) -> Estimate:

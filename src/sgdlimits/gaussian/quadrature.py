@@ -11,16 +11,9 @@ import scipy.stats
 from jaxtyping import Array, Float, Float64
 
 from sgdlimits import _checks
-from sgdlimits._types import WholeNumber
+from sgdlimits._types import Estimate, WholeNumber
 
 SOBOL_REPLICATES = 8  # scrambles whose spread is the error bar
-
-
-class Estimate(NamedTuple):
-    """A number or array and the estimated error of each of its entries."""
-
-    value: Float[Array, "..."]
-    error: Float[Array, "..."]
 
 
 class Rule(NamedTuple):
