@@ -220,6 +220,20 @@ def test_parameters_say_what_was_given(task: Task, arguments: dict[str, Any]) ->
 
 
 @every_task
+def test_a_task_can_be_made_again_with_another_parameter(task: Task) -> None:
+    again = task.replace()
+    structures: list[Any] = [jax.tree.structure(task), jax.tree.structure(again)]
+    assert structures[0] == structures[1]
+    jax.tree.map(np.testing.assert_array_equal, task, again)
+    with pytest.raises(ValueError, match="colour=1 is not allowed: the parameters of"):
+        task.replace(colour=1)
+    name = next(name for name, value in task.arguments().items() if isinstance(value, float))
+    assert task.replace(**{name: 0.3}).parameters() == task.parameters() | {name: 0.3}
+    with pytest.raises(ValueError, match=f"{name}=-1.0 is not allowed"):
+        task.replace(**{name: -1.0})
+
+
+@every_task
 def test_repr_shows_the_parameters(task: Task) -> None:
     text = repr(task)
     assert text.startswith(f"{type(task).__name__}(")

@@ -24,6 +24,11 @@ class NamedActivation(NamedTuple):
     kinks: str
     exact: bool = False
 
+    @property
+    def argument(self) -> str | Activation:
+        """What ``resolve`` makes this from: its name if that is known, else the function."""
+        return self.name if _KNOWN.get(self.name) == self else self.function
+
 
 def _erf(x: Float[Array, "..."]) -> Float[Array, "..."]:
     return jax.scipy.special.erf(x / math.sqrt(2))

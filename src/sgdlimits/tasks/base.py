@@ -108,10 +108,30 @@ class Task(eqx.Module):
         self.check_values(result)
         return result
 
+    def arguments(self) -> dict[str, Any]:
+        """What the constructor makes this task from; functions are functions here."""
+        names = list(inspect.signature(type(self).__init__).parameters)[1:]
+        return {name: getattr(self, name) for name in names}
+
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments and their values, for provenance."""
-        names = list(inspect.signature(type(self).__init__).parameters)[1:]
-        return {name: plain(getattr(self, name)) for name in names}
+        return {name: plain(value) for name, value in self.arguments().items()}
+
+    def replace(self, **changes: Any) -> "Task":
+        """The same task with some parameters changed, validated as on construction.
+
+        >>> import sgdlimits as sl
+        >>> sl.tasks.SpikedTensor(order=3, snr=4.0).replace(snr=5.0)
+        SpikedTensor(order=3, snr=5.0, ridge=0.0)
+        """
+        arguments = self.arguments()
+        for name, value in changes.items():
+            if name not in arguments:
+                raise ValueError(
+                    f"{name}={value!r} is not allowed: "
+                    f"the parameters of {type(self).__name__} are {', '.join(arguments)}"
+                )
+        return type(self)(**(arguments | changes))
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())

@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 
 from sgdlimits import _checks
 from sgdlimits._types import Flag, Index, Number, Real, WholeNumber, Word
-from sgdlimits.tasks.base import plain
 from sgdlimits.tasks.multi_index import MultiIndex
 
 Loss = Callable[..., Any]
@@ -113,12 +112,12 @@ class MultiIndexTask(MultiIndex):
         """Unknown for a function that the caller wrote."""
         return False
 
-    def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments; functions by name."""
-        functions = {"loss": plain(self._loss)}
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments, the caller's functions among them."""
+        functions: dict[str, Any] = {"loss": self._loss}
         if self._label is not None:
-            functions["labels"] = plain(self._label)
-        return super().parameters() | functions
+            functions["labels"] = self._label
+        return super().arguments() | functions
 
     @property
     def readout(self) -> str:

@@ -1,5 +1,7 @@
 """Single-index models, learned by one neuron (paper 004, chapter 11)."""
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -58,6 +60,11 @@ class SingleIndex(MultiIndex):
         if self._link != self._student or not self._link.exact:
             return None
         return Committee(self._link.name, 1.0, 1.0, self.noise, loss_weight=2.0)
+
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments, a caller's own functions among them."""
+        own = {"link": self._link.argument, "student": self._student.argument}
+        return super().arguments() | own
 
     @property
     def link(self) -> str:

@@ -79,6 +79,10 @@ class TeacherStudent(MultiIndex):
         mean = self.scale == "mean"
         return (1 / self.width, 1 / self.teacher_width) if mean else (1.0, 1.0)
 
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments, a caller's own activation among them."""
+        return super().arguments() | {"activation": self._activation.argument}
+
     # the constructor's words, for provenance
     @property
     def activation(self) -> str:
