@@ -67,17 +67,20 @@ def test_binary_mixture_has_two_points_and_two_rings() -> None:
     assert any(np.allclose(point.state["v"], 0) for point in saddles)
 
 
-def test_every_stable_point_of_xor() -> None:
-    """24 of them: one for every way to give the four neurons the four roles."""
+def test_the_connected_sets_of_xor() -> None:
+    """39 of them, 24 stable: one for every way to give the four neurons the four roles."""
     ridge, task = 0.05, sl.tasks.XorMixture(precision=math.inf, ridge=0.05)
-    roles = np.array([[1, 1, 0], [1, -1, 0], [-1, 0, 1], [-1, 0, -1]], dtype=float)
+    kinds = np.array([[1, 1, 0], [1, -1, 0], [-1, 0, 1], [-1, 0, -1]], dtype=float)
     generator = np.random.default_rng(0)
-    patterns = np.array([roles[list(order)] for order in itertools.permutations(range(4))])
+    patterns = np.array([kinds[list(word)] for word in itertools.product(range(4), repeat=4)])
     noisy = patterns * generator.uniform(0.7, 1.4, size=patterns.shape)
-    starts = {"v": noisy[:, :, 0], "M": noisy[:, :, 1:], "R": np.tile(0.1 * np.eye(4), (24, 1, 1))}
-    found = sl.effective_dynamics(task).fixed_points(starts)
+    noisy = np.concatenate([noisy, np.zeros((1, 4, 3))])
+    R = np.tile(0.1 * np.eye(4), (len(noisy), 1, 1))
+    found = sl.effective_dynamics(task).fixed_points(
+        {"v": noisy[:, :, 0], "M": noisy[:, :, 1:], "R": R}
+    )
     stable = [point for point in found if point.stability == "stable"]
-    assert len(stable) == 24 == theory.xor.connected_components(4)[1]
+    assert (len(found), len(stable)) == theory.xor.connected_components(4) == (39, 24)
     radius = math.sqrt(theory.xor.ring_radius_squared(ridge))
     for point in stable:
         np.testing.assert_allclose(np.abs(point.state["v"]), radius, atol=1e-6)
@@ -101,7 +104,7 @@ def test_on_the_sphere_only_tangent_directions_count() -> None:
     np.testing.assert_allclose(equator.eigenvalues, [growth], rtol=1e-9)
 
 
-def test_nothing_found_is_an_empty_list() -> None:
+def test_nothing_found_is_an_empty_list_that_says_where_it_looked() -> None:
     """A drift without zeros: the label can never be matched, so W grows for ever."""
 
     def loss(s, v, y):  # type: ignore[no-untyped-def]
@@ -111,4 +114,7 @@ def test_nothing_found_is_an_empty_list() -> None:
         loss=loss, anchors=["mu"], means=[[1.0]], labels=[0], kinks="none"
     )
     starts = {"M": np.array([[[0.1]], [[1.0]]]), "R": np.array([[[1.0]], [[0.5]]])}
-    assert sl.effective_dynamics(task).fixed_points(starts) == []
+    found = sl.effective_dynamics(task).fixed_points(starts)
+    assert found == []
+    assert found.searched == "0 of 2 starts came to rest; the starts that were given"
+    assert repr(found) == f"no fixed point found: {found.searched}"

@@ -2,7 +2,7 @@
 
 import functools
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -14,22 +14,21 @@ import xarray as xr
 from sgdlimits import _checks, results
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Number, State, StateLike, WholeNumber
+from sgdlimits.dynamics.basins import basins, summary
 from sgdlimits.dynamics.build import build_model
 from sgdlimits.dynamics.errors import quadrature_error
-from sgdlimits.dynamics.fixed_points import FixedPoint, find, random_starts
+from sgdlimits.dynamics.fixed_points import FixedPoints, find
+from sgdlimits.dynamics.follow import ends_of, follow
 from sgdlimits.dynamics.grid import even_times, given_times, repaired
 from sgdlimits.dynamics.model import Model, as_state, coordinates
-from sgdlimits.dynamics.multi_index import MultiIndexModel
-from sgdlimits.dynamics.partly_rescaled import PartlyRescaledSDE, check_rest
+from sgdlimits.dynamics.partly_rescaled import PartlyRescaledSDE, check_rest, rescaled_names
 from sgdlimits.dynamics.paths import sample, time_step
 from sgdlimits.dynamics.rescaled import LinearSDE
-from sgdlimits.dynamics.sliding import sliding_solutions
-from sgdlimits.dynamics.solve import solutions
+from sgdlimits.dynamics.starts import batch_size, random_starts, starts_from
 from sgdlimits.tasks import Task
 
 DEFAULT_NODES = 2**15
 LONG = 60.0  # how long random starts are followed to find where the dynamics takes them
-CHATTER = 1e-3  # least time step where the drift jumps and nothing is known about the jump
 PATH_NODES = 2**10  # drift error 1e-3 is below the 1/√dim of the noise up to dim = 10⁵
 
 
@@ -101,7 +100,7 @@ class EffectiveDynamics:
     @double_precision
     def fixed_points(
         self, starts: StateLike | None = None, seed: WholeNumber = 0, count: WholeNumber = 64
-    ) -> list[FixedPoint]:
+    ) -> FixedPoints:
         """Search for rest points from many starts; rings of them are reported as one object.
 
         Args:
@@ -111,18 +110,67 @@ class EffectiveDynamics:
             count: how many random starts.
 
         Returns:
-            Stable ones first; empty if none was found.
+            A list, stable ones first; if it is empty, it says where the search looked.
         """
         if starts is None:
             count = _checks.integer("count", count, least=1)
-            drawn = random_starts(self.task, _checks.integer("seed", seed, least=0), count)
-            vectors = self._vectors(drawn, count)
-            ends, finished = self._solutions(vectors, jnp.linspace(0.0, LONG, 2))
+            seed = _checks.integer("seed", seed, least=0)
+            vectors = self._vectors(random_starts(self.task, seed, count), count)
+            ends, finished = follow(self._model, vectors, jnp.linspace(0.0, LONG, 2))
             vectors = jnp.concatenate([vectors, ends[finished, -1]])
+            origin = f"{count} random states of seed {seed} and where they are at time {LONG:g}"
         else:
-            batch = self._batch_size(starts)
+            batch = batch_size(self.task, starts)
             vectors = self._vectors(self.task.check_state(starts, runs=batch), batch)
-        return find(self._model, vectors)
+            origin = "the starts that were given"
+        return find(self._model, np.asarray(vectors), origin)
+
+    @double_precision
+    def basins(
+        self,
+        sample: Any,
+        time: Number = 200.0,
+        into: Callable[[State], Hashable] | None = None,
+        count: WholeNumber = 4096,
+        seed: WholeNumber = 0,
+        confidence: Number = 0.95,
+    ) -> xr.Dataset:
+        """The probability of reaching each rest point, or connected set of them.
+
+        Every start is followed for ``time`` and then to the rest point next to it. Starts near a
+        place that is unstable may still be on their way: see ``stability``, and take more time.
+
+        Args:
+            sample: the law of the starts: states along a leading axis; or a function of
+                (count, seed) that returns such states; or the result of ``simulate``, whose end
+                points are followed, so that SGD in finite dimension is sorted in the same way.
+            time: how long to follow them, in units of dim/step samples.
+            into: sort by this label of the rest point that is reached, not by connected sets.
+            count: how many starts to draw if ``sample`` is a function.
+            seed: given to that function.
+            confidence: of the exact binomial intervals.
+
+        Returns:
+            A Dataset over ``place``, most probable first: ``probability``, ``low``, ``high``,
+            ``hits``, ``stability``, ``kernel_dimension`` and the statistics of one rest point;
+            and over ``run`` the place ``reached``, −1 where a start did not come to rest.
+
+        >>> import numpy as np, sgdlimits as sl
+        >>> limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=2, snr=2.0))
+        >>> starts = {"m": np.array([-0.1, 0.1, 0.2, 0.3]), "r2": np.ones(4)}
+        >>> found = limit.basins(starts, time=30.0)
+        >>> found.m.values.round(6), found.probability.values
+        (array([ 1., -1.]), array([0.75, 0.25]))
+        """
+        time, share = _checks.positive("time", time), _checks.fraction("confidence", confidence)
+        count, seed = (
+            _checks.integer("count", count, least=1),
+            _checks.integer("seed", seed, least=0),
+        )
+        starts = starts_from(self.task, sample, count, seed)
+        vectors = self._vectors(starts, len(next(iter(starts.values()))))
+        found = basins(self._model, ends_of(self._model, vectors, time), into)
+        return summary(self.task, found, share, self._provenance | {"time": time, "seed": seed})
 
     # --- near a rest point ----------------------------------------------------------------------
 
@@ -147,21 +195,10 @@ class EffectiveDynamics:
             drift, jacobian, diffusion = self._linearise(vector)
             check_rest("the statistics", drift)
             return LinearSDE(self.coordinates, jacobian, diffusion)
-        names = self._resolve(only)
+        names = rescaled_names(self.task, only)
         drift, _, _ = self._linearise(vector)
         check_rest("the named statistics", drift[[self.coordinates.index(n) for n in names]])
         return PartlyRescaledSDE(self.coordinates, names, self._path_from(vector), self._linearise)
-
-    def _resolve(self, only: Sequence[str]) -> list[str]:
-        chosen = [name for name in self.coordinates if name in only or name.split("[")[0] in only]
-        known = set(self.coordinates) | set(self.task.shapes)
-        unknown = [name for name in only if name not in known]
-        if unknown or not chosen:
-            raise ValueError(
-                f"only={list(only)!r} is not allowed: only must name statistics among "
-                f"{', '.join([*self.task.shapes, *self.coordinates])}"
-            )
-        return chosen
 
     @double_precision
     def _linearise(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -172,7 +209,7 @@ class EffectiveDynamics:
     def _path_from(self, vector: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         @double_precision
         def path(times: np.ndarray) -> np.ndarray:
-            values, _ = self._solutions(jnp.asarray(vector)[None], jnp.asarray(times))
+            values, _ = follow(self._model, jnp.asarray(vector)[None], jnp.asarray(times))
             return np.asarray(values[0])
 
         return path
@@ -201,10 +238,10 @@ class EffectiveDynamics:
             A Dataset with the statistics by name over ``time``.
         """
         grid = even_times(time, points) if times is None else given_times(times)
-        batch = self._batch_size(state)
+        batch = batch_size(self.task, state)
         checked = self.task.check_state(state, runs=batch)
         starts = self._vectors(checked, batch)
-        values, finished = self._solutions(starts, jnp.asarray(grid))
+        values, finished = follow(self._model, starts, jnp.asarray(grid))
         if batch is None and not bool(finished[0]):
             warnings.warn(
                 f"the solution did not reach time={grid[-1]:g}: the effective dynamics diverges or "
@@ -245,7 +282,7 @@ class EffectiveDynamics:
         start = self._model.ravel(self.task.check_state(state))
         model = build_model(self.task, self.step, min(self.nodes, PATH_NODES))
         times = np.linspace(0, time, points)
-        rough, _ = self._solutions(start[None], jnp.linspace(0, time, 11))
+        rough, _ = follow(self._model, start[None], jnp.linspace(0, time, 11))
         values = sample(model, start, times, time_step(self._model, rough[0]), dim, runs, seed)
         attrs = {"dim": dim, "seed": seed}
         return self._dataset(values, times, batched=True, kind="paths", attrs=attrs)
@@ -265,22 +302,6 @@ class EffectiveDynamics:
     def _array_of(self, function: Any, state: StateLike) -> np.ndarray:
         vector = self._model.ravel(self.task.check_state(state))
         return np.asarray(function(self._model, vector))
-
-    def _solutions(self, starts: jax.Array, times: jax.Array) -> tuple[jax.Array, jax.Array]:
-        model = self._model
-        if not isinstance(model, MultiIndexModel) or model.rule.kind != "none":
-            return solutions(model, starts, times)
-        if model.jumps_at_zero:
-            return sliding_solutions(model, starts, times)
-        return solutions(model, starts, times, None if model.task.kinks == "none" else CHATTER)
-
-    def _batch_size(self, state: StateLike) -> int | None:
-        if isinstance(state, Mapping):
-            for name, shape in self.task.shapes.items():
-                value: Any = state.get(name)
-                if _depth(value) == len(shape) + 1:
-                    return len(value) if isinstance(value, list | tuple) else value.shape[0]
-        return None
 
     def _vectors(self, state: State, batch: int | None) -> jax.Array:
         if batch is None:
@@ -307,14 +328,18 @@ class EffectiveDynamics:
             dims |= dict.fromkeys(flags, ("run",))
         else:
             states = {name: x[0] for name, x in states.items()}
-        fixed = {
-            "kind": kind,
+        return results.build(
+            states | flags, dims, coords, {"kind": kind} | self._provenance | attrs
+        )
+
+    @property
+    def _provenance(self) -> dict[str, Any]:
+        return {
             "task": type(self.task).__name__,
             "parameters": self.task.parameters(),
             "step": self.step,
             "nodes": self.nodes,
         }
-        return results.build(states | flags, dims, coords, fixed | attrs)
 
     def __repr__(self) -> str:
         return f"EffectiveDynamics({self.task!r}, step={self.step})"
@@ -338,13 +363,6 @@ def effective_dynamics(
     if not isinstance(task, Task):
         raise ValueError(f"task={task!r} is not allowed: task must be one of sgdlimits.tasks")
     return EffectiveDynamics(task, step, nodes)
-
-
-def _depth(value: Any) -> int:
-    """Number of axes of what may be an array or (ragged) nested lists."""
-    if isinstance(value, list | tuple):
-        return 1 + (_depth(value[0]) if value else 0)
-    return int(getattr(value, "ndim", 0))
 
 
 _drift = eqx.filter_jit(lambda model, vector: model.drift(vector))

@@ -1,6 +1,6 @@
 """Diffusive limits in which some statistics are rescaled and the others stay macroscopic."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,9 @@ import xarray as xr
 
 from sgdlimits import _checks
 from sgdlimits._types import Number, WholeNumber
+from sgdlimits.dynamics.model import coordinates
 from sgdlimits.dynamics.rescaled import LinearSDE, Transition, gaussian_paths
+from sgdlimits.tasks import Task
 
 SUBSTEPS = 4  # linearisations between two recorded times
 
@@ -93,3 +95,16 @@ def check_rest(what: str, drift: np.ndarray) -> None:
             f"at is not allowed: the drift of {what} is {size:.3g}, but a diffusive limit needs a "
             "rest point, where it is below 1e-6"
         )
+
+
+def rescaled_names(task: Task, only: Sequence[str]) -> list[str]:
+    """Flat names of the statistics that ``only`` names one by one ("M[0,mu]") or as a group."""
+    names = coordinates(task)
+    chosen = [name for name in names if name in only or name.split("[")[0] in only]
+    unknown = [name for name in only if name not in {*names, *task.shapes}]
+    if unknown or not chosen:
+        raise ValueError(
+            f"only={list(only)!r} is not allowed: only must name statistics among "
+            f"{', '.join([*task.shapes, *names])}"
+        )
+    return chosen

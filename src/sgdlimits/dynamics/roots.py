@@ -1,0 +1,104 @@
+"""Zeros of the drift: damped Gauss–Newton from many starts."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from sgdlimits._types import Index
+from sgdlimits.dynamics.model import Model, Vector
+from sgdlimits.dynamics.stability import FLAT, linearisation, residual
+
+RESIDUAL = 1e-9  # a root: every component of the drift is below this
+ROUND, ROUNDS = 4, 32  # steps; 128 are enough for the slow convergence to roots of high order
+BATCH = 32  # one compilation, whatever the number of starts
+
+
+def polish(model: Model, starts: np.ndarray) -> np.ndarray:
+    """Damped Gauss–Newton steps of least norm towards h = 0 from every start.
+
+    Steps of least norm do not move along directions in which the drift is flat, so that a start
+    near a ring of rest points ends on the ring, wherever it is closest.
+    """
+    starts = np.asarray(starts)
+    vectors, active = starts.copy(), np.arange(len(starts))
+    for _ in range(ROUNDS):
+        (moved,) = _batched(_steps, model, starts[active], vectors[active])
+        still = np.all(moved == vectors[active], axis=1)
+        vectors[active] = moved
+        active = active[~still]
+        if len(active) == 0:
+            break
+    return vectors
+
+
+def are_roots(model: Model, vectors: np.ndarray) -> np.ndarray:
+    """Whether the drift vanishes at each vector, and it is a state."""
+    errors, variances = _batched(_qualities, model, vectors)
+    return (errors < RESIDUAL) & (variances > -RESIDUAL)
+
+
+def flat_dimensions(model: Model, vectors: np.ndarray) -> np.ndarray:
+    """In how many directions the drift does not change to first order, at each vector."""
+    _, jacobians, constraints = _batched(_linearisations, model, vectors)
+    slopes = np.concatenate([jacobians, constraints], axis=1)
+    return np.sum(np.linalg.svd(slopes, compute_uv=False) < FLAT, axis=1)
+
+
+@eqx.filter_jit
+def _steps(
+    model: Model, origins: Float[Array, "runs n"], vectors: Float[Array, "runs n"]
+) -> tuple[Float[Array, "runs n"]]:
+    """A round of steps, each on the branch of the drift that its origin is on."""
+
+    def one(origin: Vector, vector: Vector) -> Vector:
+        drift, project = model.branch(origin)
+
+        def equations(vector: Vector) -> Float[Array, " m"]:
+            return jnp.concatenate([drift(vector), model.constraint(vector)])
+
+        def step(_: Index, vector: Vector) -> Vector:
+            slope, value = jax.jacfwd(equations)(vector), equations(vector)
+            slope = jnp.where(jnp.isfinite(slope), slope, 0.0)
+            full = jnp.linalg.lstsq(slope, -value, rcond=1e-9)[0]
+            shares = 0.5 ** jnp.arange(12)
+            sizes = jax.vmap(lambda s: jnp.linalg.norm(equations(vector + s * full)))(shares)
+            best = jnp.argmin(jnp.where(jnp.isfinite(sizes), sizes, jnp.inf))
+            better = sizes[best] < jnp.linalg.norm(value)
+            return jnp.where(better, vector + shares[best] * full, vector)
+
+        return project(jax.lax.fori_loop(0, ROUND, step, project(vector)))
+
+    return (jax.vmap(one)(origins, vectors),)
+
+
+@eqx.filter_jit
+def _qualities(
+    model: Model, vectors: Float[Array, "runs n"]
+) -> tuple[Float[Array, " runs"], Float[Array, " runs"]]:
+    """The largest component of the drift, and the smallest variance orthogonal to the anchors."""
+
+    def one(vector: Vector) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        state = model.unravel(vector)
+        smallest = state["r2"] if "r2" in state else jnp.min(jnp.linalg.eigvalsh(state["R"]))
+        return jnp.max(jnp.abs(residual(model, vector))), smallest
+
+    return jax.vmap(one)(vectors)
+
+
+@eqx.filter_jit
+def _linearisations(model: Model, vectors: Float[Array, "runs n"]) -> tuple[Array, Array, Array]:
+    return jax.vmap(lambda vector: linearisation(model, vector))(vectors)
+
+
+def _batched(
+    function: Callable[..., tuple[Array, ...]], model: Model, *arrays: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Apply a compiled function to batches of one size, the last one padded with copies."""
+    count = len(arrays[0])
+    rows = np.minimum(np.arange(-(-count // BATCH) * BATCH), count - 1).reshape(-1, BATCH)
+    parts = [function(model, *(jnp.asarray(array[chunk]) for array in arrays)) for chunk in rows]
+    return tuple(np.concatenate(part)[:count] for part in zip(*parts, strict=True))
