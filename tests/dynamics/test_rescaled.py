@@ -97,10 +97,22 @@ def test_xor_rings_have_noise_of_rank_two() -> None:
     sde = linear(sl.effective_dynamics(sl.tasks.XorMixture(precision=math.inf, ridge=ridge)), state)
     assert sde.rank == 2
     names = sde.coordinates
-    v = [names.index(f"v[{i}]") for i in range(4)]
-    block = sde.diffusion_matrix[np.ix_(v, v)]
-    np.testing.assert_allclose(block[:2, :2], 3 * ridge**2 * np.outer(mu, mu), atol=1e-12)
-    np.testing.assert_allclose(block[:2, 2:], -(ridge**2) * np.outer(mu, nu), atol=1e-12)
+    anchors = ["mu", "mu", "nu", "nu"]
+    moving = [*(f"v[{i}]" for i in range(4)), *(f"M[{i},{a}]" for i, a in enumerate(anchors))]
+    where = np.ix_(*2 * [[names.index(name) for name in moving]])
+    drift = theory.xor.rings_jacobian(state["v"], ridge=ridge)
+    noise = theory.xor.rings_diffusion(state["v"], ridge=ridge)
+    np.testing.assert_allclose(sde.drift_matrix[where], drift, atol=1e-12)
+    np.testing.assert_allclose(sde.diffusion_matrix[where], noise, atol=1e-12)
+    # as printed, the rings repel: the engine says otherwise
+    printed = drift + 2 * np.tile(
+        (ridge - 4 * ridge**2)
+        * np.outer(state["v"], state["v"])
+        * np.kron(np.eye(2), np.ones((2, 2))),
+        (2, 2),
+    )
+    assert np.max(np.linalg.eigvals(printed).real) > 0.1
+    assert np.max(np.linalg.eigvals(sde.drift_matrix[where]).real) < 1e-9
 
 
 @pytest.mark.parametrize(

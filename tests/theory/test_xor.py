@@ -185,3 +185,5 @@ def test_bad_input_is_named() -> None:
         xor.success_probability(0)
     with pytest.raises(ValueError, match=r"nu_overlaps has shape \(2,\)"):
         xor.noiseless_drift([1.0], [1.0], [1.0, 2.0], ridge=0.1)
+    with pytest.raises(ValueError, match=r"point=\[1.0, 1.0, 1.0, 1.0\] is not allowed"):
+        xor.rings_jacobian([1.0, 1.0, 1.0, 1.0], ridge=0.05)

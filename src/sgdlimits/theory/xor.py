@@ -136,6 +136,49 @@ def ring_radius_squared(ridge: Number) -> float:
     return math.log1p(-4 * alpha) - math.log(4 * alpha)
 
 
+def rings_jacobian(point: Any, *, ridge: Number) -> np.ndarray:
+    """Drift matrix of the sqrt(dim) fluctuations about a point of two rings of two neurons each.
+
+    At v = a with m^mu_i = a_i > 0 for i = 1, 2 and m^nu_i = a_i < 0 for i = 3, 4, in the order
+    (v~_1 .. v~_4, m~_1 .. m~_4), m~ being that overlap of each neuron which is not zero:
+
+        dv~_i = ridge (m~_i - v~_i) - a_i (ridge - 4 ridge^2) sum_k a_k (v~_k + m~_k),
+
+    the sum over the ring of i, and the same with v~ and m~ swapped.
+
+    Source: 000 Prop. 5.1; the sign of the sum corrected.
+
+    >>> radius = math.sqrt(ring_radius_squared(0.05) / 2)
+    >>> matrix = rings_jacobian([radius, radius, -radius, -radius], ridge=0.05)
+    >>> bool(np.max(np.linalg.eigvals(matrix).real) < 1e-12)
+    True
+    """
+    a = _on_rings(point, ridge)
+    sums = (ridge - 4 * ridge**2) * np.outer(a, a) * np.kron(np.eye(2), np.ones((2, 2)))
+    pull = ridge * np.eye(4)
+    return np.block([[-pull - sums, pull - sums], [pull - sums, -pull - sums]])
+
+
+def rings_diffusion(point: Any, *, ridge: Number, step: Number = 1.0) -> np.ndarray:
+    """Diffusion matrix of the same fluctuations: of rank two, the rings being anticorrelated.
+
+        Sigma = step ridge^2 w_ij a_i a_j,   w = 3 within a ring and -1 across
+
+    for v~ and m~ alike.
+
+    Source: 000 Prop. 5.1.
+
+    >>> radius = math.sqrt(ring_radius_squared(0.05) / 2)
+    >>> matrix = rings_diffusion([radius, radius, -radius, -radius], ridge=0.05)
+    >>> int(np.linalg.matrix_rank(matrix))
+    2
+    """
+    a = _on_rings(point, ridge)
+    weights = np.kron([[3.0, -1.0], [-1.0, 3.0]], np.ones((2, 2)))
+    block = _checks.positive("step", step) * ridge**2 * weights * np.outer(a, a)
+    return np.tile(block, (2, 2))
+
+
 def fixed_point_sets(width: WholeNumber, ridge: Number) -> Iterator[FixedPointSet]:
     """All partitions of the neurons 0..width-1 that carry fixed points, 5^width of them.
 
@@ -200,6 +243,18 @@ def success_probability(width: WholeNumber) -> float:
         )
         / 2.0**size
     )
+
+
+def _on_rings(point: Any, ridge: Number) -> np.ndarray:
+    square = ring_radius_squared(ridge)
+    a = _checks.array("point", point, (4,))
+    sizes = np.array([a[:2] @ a[:2], a[2:] @ a[2:]])
+    if np.any(np.abs(sizes - square) > 1e-9 * square) or np.any(a[:2] < 0) or np.any(a[2:] > 0):
+        raise ValueError(
+            f"point={a.tolist()} is not allowed: point must be two numbers >= 0 and two <= 0, each "
+            f"pair of squared norm {square:.12g}"
+        )
+    return a
 
 
 def _pull(overlaps: np.ndarray, weights: np.ndarray) -> np.ndarray:
