@@ -13,7 +13,7 @@ import xarray as xr
 
 from sgdlimits import _checks, results
 from sgdlimits._precision import double_precision
-from sgdlimits._types import Number, State, StateLike, WholeNumber
+from sgdlimits._types import Number, State, StateLike, WholeNumber, Word
 from sgdlimits.dynamics.basins import basins, summary
 from sgdlimits.dynamics.build import build_model
 from sgdlimits.dynamics.errors import quadrature_error
@@ -23,6 +23,7 @@ from sgdlimits.dynamics.grid import even_times, given_times, repaired
 from sgdlimits.dynamics.model import Model, as_state, coordinates
 from sgdlimits.dynamics.partly_rescaled import PartlyRescaledSDE, check_rest, rescaled_names
 from sgdlimits.dynamics.paths import sample, time_step
+from sgdlimits.dynamics.plane_field import check_plane, plane_field
 from sgdlimits.dynamics.rescaled import LinearSDE
 from sgdlimits.dynamics.starts import batch_size, random_starts, starts_from
 from sgdlimits.tasks import Task
@@ -124,6 +125,20 @@ class EffectiveDynamics:
             vectors = self._vectors(self.task.check_state(starts, runs=batch), batch)
             origin = "the starts that were given"
         return find(self._model, np.asarray(vectors), origin)
+
+    @double_precision
+    def field(
+        self, x: Word, y: Word, x_values: Any, y_values: Any, at: Any = None, others: Word = "held"
+    ) -> xr.Dataset:
+        """The drift on a grid in the plane of two statistics, by flat name, as a Dataset.
+
+        The others are "held" as in the state ``at``, or "slaved": at rest, given x and y, starting
+        from ``at``. ``plane_field`` says more; ``plot.portrait`` draws it.
+        """
+        plane = check_plane(self.task, x, y, x_values, y_values, others)
+        coarse = build_model(self.task, self.step, min(self.nodes, PATH_NODES))
+        attrs = {"step": self.step, "nodes": self.nodes}
+        return plane_field(self._model, coarse, self.task, plane, at, attrs)
 
     @double_precision
     def basins(
