@@ -8,6 +8,7 @@ from sgdlimits.plot import style
 from sgdlimits.plot.compare import compare
 from sgdlimits.plot.files import save
 from sgdlimits.plot.plane import plane
+from sgdlimits.plot.portrait import portrait
 from sgdlimits.plot.symbols import symbol
 
-__all__ = ["compare", "plane", "save", "style", "symbol"]
+__all__ = ["compare", "plane", "portrait", "save", "style", "symbol"]

@@ -2,20 +2,14 @@
 
 from typing import Any
 
-import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 
 from sgdlimits._types import Word
 from sgdlimits.plot import style
-from sgdlimits.plot._ensemble import describe, finished
+from sgdlimits.plot._trajectories import draw_limit, draw_many
 from sgdlimits.plot.symbols import symbol
-from sgdlimits.results import select
-
-_MOST = 200  # more lines than this are a blot
 
 
 def plane(
@@ -47,11 +41,11 @@ def plane(
         else:
             found: Any = axes.get_figure(root=True)
             figure, panel = found, axes
-        _draw_many(panel, runs, x, y, "SGD", style.SIMULATION)
+        draw_many(panel, runs, x, y, "SGD", style.SIMULATION)
         if path is not None and "run" in path.dims:
-            _draw_many(panel, path, x, y, "limit paths", style.PATHS)
+            draw_many(panel, path, x, y, "limit paths", style.PATHS)
         elif path is not None:
-            _draw_limit(panel, path, x, y)
+            draw_limit(panel, path, x, y)
         panel.set_xlabel(symbol(x))
         panel.set_ylabel(symbol(y))
         panel.autoscale_view()
@@ -62,59 +56,3 @@ def plane(
         else:
             panel.legend()
     return figure
-
-
-def _points(dataset: xr.Dataset, x: Word, y: Word) -> np.ndarray:
-    """Return the trajectories, of shape (run, time, 2)."""
-    both = [
-        select(dataset, name, argument=argument).transpose("run", "time").values
-        for argument, name in (("x", x), ("y", y))
-    ]
-    return np.stack(both, axis=-1)
-
-
-def _draw_many(panel: Axes, dataset: xr.Dataset, x: Word, y: Word, word: str, color: str) -> None:
-    kept, diverged = finished(dataset)
-    count = kept.sizes["run"]
-    lines = _points(kept.isel(run=slice(_MOST)), x, y)
-    first = f"{len(lines)} of" if count > _MOST else ""
-    # Many runs overlap: each is fainter, so that their density shows.
-    alpha = float(np.clip(3 / np.sqrt(max(len(lines), 1)), 0.2, 0.9))
-    panel.add_collection(
-        LineCollection(
-            list(lines),
-            colors=color,
-            linewidths=0.7,
-            alpha=alpha,
-            label=f"{word}, {describe(first, count, diverged)}".replace("  ", " "),
-        )
-    )
-    if len(lines):
-        panel.plot(
-            *lines[:, -1].T,
-            linestyle="none",
-            marker="o",
-            markersize=4,
-            markeredgecolor="white",
-            markeredgewidth=0.5,
-            color=color,
-            label=f"{word}, end points",
-            zorder=3,
-        )
-
-
-def _draw_limit(panel: Axes, path: xr.Dataset, x: Word, y: Word) -> None:
-    line = _points(finished(path)[0], x, y)[0]
-    halo = [withStroke(linewidth=4.6, foreground="white")]
-    label = "limit, dim → ∞, from ○ to ●"
-    panel.plot(*line.T, color=style.LIMIT, linewidth=2.6, path_effects=halo, label=label, zorder=4)
-    for end, face in ((0, "white"), (-1, style.LIMIT)):
-        panel.plot(
-            *line[end],
-            marker="o",
-            markersize=7,
-            markerfacecolor=face,
-            markeredgecolor=style.LIMIT,
-            markeredgewidth=1.5,
-            zorder=5,
-        )
