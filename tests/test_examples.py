@@ -8,10 +8,17 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-def test_your_own_task(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("name", "said"), [("your_own_task", "largest gap"), ("pca_portrait", "stable at m")]
+)
+def test_example(
+    name: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(EXAMPLES / "your_own_task.py"))
-    assert "largest gap" in capsys.readouterr().out
-    assert (tmp_path / "results" / "your_own_task.png").stat().st_size > 10_000
+    runpy.run_path(str(EXAMPLES / f"{name}.py"))
+    assert said in capsys.readouterr().out
+    assert (tmp_path / "results" / f"{name}.png").stat().st_size > 10_000
