@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from sgdlimits._types import Index
@@ -79,12 +80,14 @@ class MultiIndexModel(Model):
         """Without noise: for every field that is zero, the overlaps of its neuron with its mean."""
         if not self.jumps_at_zero:
             return []
-        zero = jnp.abs(self.still_fields(vector)) < ON_SURFACE
-        empty = {name: jnp.zeros(shape) for name, shape in self.task.shapes.items()}
-        return [
-            self.ravel(empty | {"M": empty["M"].at[i].set(self.task.means[c])})
-            for c, i in zip(*jnp.nonzero(zero), strict=True)
-        ]
+        zero = np.argwhere(np.abs(np.asarray(self.still_fields(vector))) < ON_SURFACE)
+        if len(zero) == 0:
+            return []
+        shapes = self.task.shapes.items()
+        state = {name: np.zeros((len(zero), *shape)) for name, shape in shapes}
+        for direction, (component, neuron) in zip(state["M"], zero, strict=True):
+            direction[neuron] = self.task.means[component]
+        return list(jax.vmap(self.ravel)(state))
 
     def without_fields(self, vector: Vector, chosen: Bool[Array, "k K"]) -> Vector:
         """The nearest overlaps for which the chosen fields are exactly zero."""
