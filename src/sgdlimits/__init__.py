@@ -5,6 +5,7 @@ __version__ = "0.1.0"
 from sgdlimits import plot, results, tasks, theory
 from sgdlimits.dynamics import (
     Triple,
+    bifurcations,
     closability,
     critical_step,
     effective_dynamics,
@@ -15,6 +16,7 @@ from sgdlimits.simulate import simulate
 
 __all__ = [
     "Triple",
+    "bifurcations",
     "closability",
     "critical_step",
     "effective_dynamics",

@@ -1,7 +1,8 @@
 """Results: labelled arrays with their provenance, saved whole or not at all.
 
 A result is an ``xarray.Dataset`` with one variable per statistic. Its dims are ``run``, ``time``,
-``neuron``, ``neuron_`` (second index of R) and ``anchor``; its attributes say what was computed.
+``neuron``, ``neuron_`` (second index of R) and ``anchor``; in a bifurcation diagram ``branch`` and
+``point`` take the place of ``run`` and ``time``. Its attributes say what was computed.
 Single statistics have flat names: ``m``, ``r2``, ``v[0]``, ``M[0,mu]``, ``R[0,1]``.
 """
 
@@ -23,6 +24,8 @@ import zarr
 from sgdlimits._types import Word
 
 _ORDER = ("v", "M", "R", "m", "r2")
+_ALONG = ("time", "point")  # a statistic moves along one of these
+_MANY = ("run", "branch")  # and there may be several of it
 _ENGINES = {".zarr": "zarr", ".nc": "netcdf4"}
 _FLAT = re.compile(r"\s*([^\[\]]+?)\s*(?:\[(.*)\])?\s*")  # variable, or variable[index,index]
 _SHOWN = 60  # flat names in an error message: a wide network has thousands
@@ -105,7 +108,7 @@ def statistics(dataset: xr.Dataset) -> list[str]:
     >>> statistics(build({"R": R}, {"R": ("time", "neuron", "neuron_")}, {}, {}))
     ['R[0,0]', 'R[0,1]', 'R[1,1]']
     """
-    moving = [str(name) for name, variable in dataset.data_vars.items() if "time" in variable.dims]
+    moving = [str(name) for name, variable in dataset.data_vars.items() if _moves(variable)]
     ordered = [name for name in _ORDER if name in moving]
     return [
         flat
@@ -115,10 +118,10 @@ def statistics(dataset: xr.Dataset) -> list[str]:
 
 
 def select(dataset: xr.Dataset, name: Word, *, argument: str = "name") -> xr.DataArray:
-    """Return one statistic of a result, by its flat name, over the remaining dims run and time.
+    """Return one statistic of a result, by its flat name, over the remaining dims, run and time.
 
     Args:
-        dataset: a simulation or a solution.
+        dataset: a simulation, a solution or a bifurcation diagram.
         name: such as ``"m"``, ``"v[2]"``, ``"M[0,mu]"`` or ``"R[1,0]"``.
         argument: what the caller calls ``name``, for the error message.
 
@@ -129,7 +132,7 @@ def select(dataset: xr.Dataset, name: Word, *, argument: str = "name") -> xr.Dat
     array([0.2])
     """
     match = _FLAT.fullmatch(name) if isinstance(name, str) else None
-    if match and match[1] in dataset.data_vars and "time" in dataset[match[1]].dims:
+    if match and match[1] in dataset.data_vars and _moves(dataset[match[1]]):
         variable = dataset[match[1]]
         labels = {axis: _labels(dataset, axis) for axis in _index_dims(variable)}
         index = [] if match[2] is None else [part.strip() for part in match[2].split(",")]
@@ -226,8 +229,12 @@ def _encode_inner(value: Any) -> Any:
     return getattr(value, "__qualname__", None) or str(value)
 
 
+def _moves(variable: xr.DataArray) -> bool:
+    return any(axis in variable.dims for axis in _ALONG)
+
+
 def _index_dims(variable: xr.DataArray) -> list[str]:
-    return [str(axis) for axis in variable.dims if axis not in ("run", "time")]
+    return [str(axis) for axis in variable.dims if axis not in _ALONG + _MANY]
 
 
 def _labels(dataset: xr.Dataset, axis: str) -> list[str]:
