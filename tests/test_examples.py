@@ -9,7 +9,12 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("your_own_task", "largest gap"), ("pca_portrait", "stable at m")]
+    ("name", "said"),
+    [
+        ("your_own_task", "largest gap"),
+        ("pca_portrait", "stable at m"),
+        ("tensor_bifurcation", "order 4: fold at snr = [6.75, 6.75]"),
+    ],
 )
 def test_example(
     name: str,
