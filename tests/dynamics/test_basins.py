@@ -42,10 +42,10 @@ def test_xor_starts_go_where_their_signs_say(limit: Any) -> None:
     assert success.low < theory.xor.success_probability(4) < success.high
     assert found.hits.sum() == 4096
     # SGD in dimension 500 is sorted by the same solver
-    runs = sl.simulate(XOR, dim=500, runs=1024, time=100.0, points=2, seed=3)
+    runs = sl.simulate(XOR, dim=500, runs=512, time=100.0, points=2, seed=3)
     ends = limit.basins(runs, into=learned)
     assert ends.attrs["not_arrived"] == 0
-    error = math.sqrt(3 / 32 * 29 / 32 / 1024)
+    error = math.sqrt(3 / 32 * 29 / 32 / 512)
     assert abs(float(ends.probability.sel(place=4)) - 3 / 32) < 4 * error
 
 

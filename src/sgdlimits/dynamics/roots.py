@@ -13,7 +13,10 @@ from sgdlimits.dynamics.model import Model, Vector
 from sgdlimits.dynamics.stability import FLAT, linearisation, residual
 
 RESIDUAL = 1e-9  # a root: every component of the drift is below this
+STILL = 1e-13  # a round that moves less than this was the last
 ROUND, ROUNDS = 4, 32  # steps; 128 are enough for the slow convergence to roots of high order
+FLAT_SQUARE = 1e-13  # squared singular values below this, relative to all, are not inverted
+TINY = 1e-280
 BATCH = 32  # one compilation, whatever the number of starts
 
 
@@ -27,7 +30,7 @@ def polish(model: Model, starts: np.ndarray) -> np.ndarray:
     vectors, active = starts.copy(), np.arange(len(starts))
     for _ in range(ROUNDS):
         (moved,) = _batched(_steps, model, starts[active], vectors[active])
-        still = np.all(moved == vectors[active], axis=1)
+        still = np.max(np.abs(moved - vectors[active]), axis=1) < STILL
         vectors[active] = moved
         active = active[~still]
         if len(active) == 0:
@@ -63,7 +66,10 @@ def _steps(
         def step(_: Index, vector: Vector) -> Vector:
             slope, value = jax.jacfwd(equations)(vector), equations(vector)
             slope = jnp.where(jnp.isfinite(slope), slope, 0.0)
-            full = jnp.linalg.lstsq(slope, -value, rcond=1e-9)[0]
+            # least norm, and nothing along directions that are flat; an SVD is 50 times slower
+            square = slope @ slope.T
+            square += FLAT_SQUARE * jnp.trace(square) * jnp.eye(len(value)) + TINY
+            full = -slope.T @ jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(square), True), value)
             shares = 0.5 ** jnp.arange(12)
             sizes = jax.vmap(lambda s: jnp.linalg.norm(equations(vector + s * full)))(shares)
             best = jnp.argmin(jnp.where(jnp.isfinite(sizes), sizes, jnp.inf))
