@@ -12,6 +12,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
     ("name", "said"),
     [
         ("your_own_task", "largest gap"),
+        ("is_my_set_closed", "quiet, noisy) is closed"),
         ("pca_portrait", "stable at m"),
         ("tensor_bifurcation", "order 4: fold at snr = [6.75, 6.75]"),
     ],

@@ -6,10 +6,11 @@ without a display. ``save(figure, path)`` writes them.
 
 from sgdlimits.plot import style
 from sgdlimits.plot.bifurcation import bifurcation
+from sgdlimits.plot.closability import closability
 from sgdlimits.plot.compare import compare
 from sgdlimits.plot.files import save
 from sgdlimits.plot.plane import plane
 from sgdlimits.plot.portrait import portrait
 from sgdlimits.plot.symbols import symbol
 
-__all__ = ["bifurcation", "compare", "plane", "portrait", "save", "style", "symbol"]
+__all__ = ["bifurcation", "closability", "compare", "plane", "portrait", "save", "style", "symbol"]
