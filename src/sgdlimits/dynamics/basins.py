@@ -32,9 +32,11 @@ class Basins(NamedTuple):
 
 
 def basins(
-    model: Model, ends: np.ndarray, into: Callable[[State], Hashable] | None = None
+    fine: Model, model: Model, ends: np.ndarray, into: Callable[[State], Hashable] | None = None
 ) -> Basins:
     """Sort ends of long solutions by the connected set of rest points they are close to.
+
+    ``model`` has the drift that was followed, ``fine`` the one in which places are described.
 
     Places are sorted by how many starts reach them. ``into`` names places by its own label of the
     rest point that each start reaches, in place of connected sets.
@@ -60,7 +62,7 @@ def basins(
         members = [roots[home == place] for place in range(len(labels))]
     order = np.argsort(-np.bincount(home, minlength=len(labels)), kind="stable")
     reached[finite] = np.argsort(order)[home]
-    found = [describe(model, members[place][:1]) for place in order]
+    found = [describe(fine, polish(fine, members[place][:1])) for place in order]
     return Basins(
         reached=reached,
         labels=list(range(len(order))) if into is None else [labels[place] for place in order],

@@ -30,7 +30,9 @@ from sgdlimits.tasks import Task
 
 DEFAULT_NODES = 2**15
 LONG = 60.0  # how long random starts are followed to find where the dynamics takes them
-PATH_NODES = 2**10  # drift error 1e-3 is below the 1/√dim of the noise up to dim = 10⁵
+COARSE_NODES = (
+    2**10
+)  # for searches and paths: drift error 1e-3 is below the 1/√dim of the noise up to dim = 10⁵
 
 
 class EffectiveDynamics:
@@ -117,14 +119,14 @@ class EffectiveDynamics:
             count = _checks.integer("count", count, least=1)
             seed = _checks.integer("seed", seed, least=0)
             vectors = self._vectors(random_starts(self.task, seed, count), count)
-            ends, finished = follow(self._model, vectors, jnp.linspace(0.0, LONG, 2))
+            ends, finished = follow(self._coarse, vectors, jnp.linspace(0.0, LONG, 2))
             vectors = jnp.concatenate([vectors, ends[finished, -1]])
             origin = f"{count} random states of seed {seed} and where they are at time {LONG:g}"
         else:
             batch = batch_size(self.task, starts)
             vectors = self._vectors(self.task.check_state(starts, runs=batch), batch)
             origin = "the starts that were given"
-        return find(self._model, np.asarray(vectors), origin)
+        return find(self._model, self._coarse, np.asarray(vectors), origin)
 
     @double_precision
     def field(
@@ -136,9 +138,8 @@ class EffectiveDynamics:
         from ``at``. ``plane_field`` says more; ``plot.portrait`` draws it.
         """
         plane = check_plane(self.task, x, y, x_values, y_values, others)
-        coarse = build_model(self.task, self.step, min(self.nodes, PATH_NODES))
         attrs = {"step": self.step, "nodes": self.nodes}
-        return plane_field(self._model, coarse, self.task, plane, at, attrs)
+        return plane_field(self._model, self._coarse, self.task, plane, at, attrs)
 
     @double_precision
     def basins(
@@ -184,7 +185,8 @@ class EffectiveDynamics:
         )
         starts = starts_from(self.task, sample, count, seed)
         vectors = self._vectors(starts, len(next(iter(starts.values()))))
-        found = basins(self._model, ends_of(self._model, vectors, time), into)
+        ends = ends_of(self._coarse, vectors, time)
+        found = basins(self._model, self._coarse, ends, into)
         return summary(self.task, found, share, self._provenance | {"time": time, "seed": seed})
 
     # --- near a rest point ----------------------------------------------------------------------
@@ -295,10 +297,11 @@ class EffectiveDynamics:
         points = _checks.integer("points", points, least=2)
         seed = _checks.integer("seed", seed, least=0)
         start = self._model.ravel(self.task.check_state(state))
-        model = build_model(self.task, self.step, min(self.nodes, PATH_NODES))
         times = np.linspace(0, time, points)
         rough, _ = follow(self._model, start[None], jnp.linspace(0, time, 11))
-        values = sample(model, start, times, time_step(self._model, rough[0]), dim, runs, seed)
+        values = sample(
+            self._coarse, start, times, time_step(self._model, rough[0]), dim, runs, seed
+        )
         attrs = {"dim": dim, "seed": seed}
         return self._dataset(values, times, batched=True, kind="paths", attrs=attrs)
 
@@ -307,6 +310,10 @@ class EffectiveDynamics:
     @functools.cached_property
     def _model(self) -> Model:
         return build_model(self.task, self.step, self.nodes)
+
+    @functools.cached_property
+    def _coarse(self) -> Model:
+        return build_model(self.task, self.step, min(self.nodes, COARSE_NODES))
 
     @double_precision
     def _state_of(self, function: Any, state: StateLike) -> State:

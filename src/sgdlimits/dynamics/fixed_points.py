@@ -9,7 +9,7 @@ import numpy as np
 from sgdlimits._types import State
 from sgdlimits.dynamics.model import Model, as_state, coordinates
 from sgdlimits.dynamics.rest_sets import rest_sets, slope
-from sgdlimits.dynamics.roots import are_roots, polish
+from sgdlimits.dynamics.roots import are_roots, polish, polish_finely
 from sgdlimits.dynamics.stability import FLAT, null_space, spectrum_at
 
 NEARBY = 0.02  # how far to look for other rest points around one
@@ -69,9 +69,12 @@ class FixedPoints(list[FixedPoint]):
         return "\n".join(lines)
 
 
-def find(model: Model, starts: np.ndarray, origin: str) -> FixedPoints:
-    """All rest points that the starts lead to, merged into points and connected sets."""
-    roots = polish(model, starts)
+def find(model: Model, coarse: Model, starts: np.ndarray, origin: str) -> FixedPoints:
+    """All rest points that the starts lead to, merged into points and connected sets.
+
+    ``coarse`` is the model with fewer quadrature nodes, with which most of the search is done.
+    """
+    roots = polish_finely(model, coarse, starts)
     roots = roots[are_roots(model, roots)]
     searched = f"{len(roots)} of {len(starts)} starts came to rest; {origin}"
     sets = rest_sets(model, roots)[0] if len(roots) else []

@@ -6,7 +6,7 @@ import numpy as np
 
 from sgdlimits._progress import progress
 from sgdlimits.dynamics.model import Model
-from sgdlimits.dynamics.multi_index import MultiIndexModel
+from sgdlimits.dynamics.multi_index import MultiIndexModel, needs_nodes
 from sgdlimits.dynamics.sliding import sliding_solutions
 from sgdlimits.dynamics.solve import solutions
 
@@ -16,7 +16,7 @@ TOGETHER = 32  # solutions at once where every drift is a sum over many nodes
 
 def follow(model: Model, starts: jax.Array, times: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Solve du/dt = h(u) from every start; values at ``times``, and which reached the last."""
-    if _needs_nodes(model) or not isinstance(model, MultiIndexModel):
+    if not isinstance(model, MultiIndexModel) or model.rule.kind != "none":
         return solutions(model, starts, times)
     if model.jumps_at_zero:
         return sliding_solutions(model, starts, times)
@@ -26,7 +26,7 @@ def follow(model: Model, starts: jax.Array, times: jax.Array) -> tuple[jax.Array
 def ends_of(model: Model, starts: jax.Array, time: float) -> np.ndarray:
     """Where the starts are after ``time``, NaN if they diverge; in one solve if memory allows."""
     count = len(starts)
-    size = min(count, TOGETHER) if _needs_nodes(model) else count
+    size = min(count, TOGETHER) if needs_nodes(model) else count
     rows = np.minimum(np.arange(-(-count // size) * size), count - 1).reshape(-1, size)
     parts = []
     with progress("following starts", len(rows)) as advance:
@@ -35,7 +35,3 @@ def ends_of(model: Model, starts: jax.Array, time: float) -> np.ndarray:
             parts.append(np.where(np.asarray(finished)[:, None], np.asarray(values[:, -1]), np.nan))
             advance(1)
     return np.concatenate(parts)[:count]
-
-
-def _needs_nodes(model: Model) -> bool:
-    return isinstance(model, MultiIndexModel) and model.rule.kind != "none"

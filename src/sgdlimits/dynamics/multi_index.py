@@ -290,6 +290,13 @@ class MultiIndexModel(Model):
         return *repeated, weights, jnp.tile(noise, len(points))
 
 
+def needs_nodes(model: Model) -> bool:
+    """Whether every drift is a sum over many quadrature nodes."""
+    if not isinstance(model, MultiIndexModel) or model.task.committee is not None:
+        return False
+    return model.rule.kind != "none"
+
+
 def _factor(covariance: Float[Array, "m m"]) -> Float[Array, "m m"]:
     diagonal = jnp.diag(covariance)
     return jnp.linalg.cholesky(covariance + jnp.diag(JITTER * diagonal + FLOOR))

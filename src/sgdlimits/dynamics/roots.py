@@ -10,14 +10,15 @@ from jaxtyping import Array, Float
 
 from sgdlimits._types import Index
 from sgdlimits.dynamics.model import Model, Vector
+from sgdlimits.dynamics.multi_index import needs_nodes
 from sgdlimits.dynamics.stability import FLAT, linearisation, residual
 
 RESIDUAL = 1e-9  # a root: every component of the drift is below this
-STILL = 1e-13  # a round that moves less than this was the last
+STILL = 1e-11  # a round that moves less than this was the last
 ROUND, ROUNDS = 4, 32  # steps; 128 are enough for the slow convergence to roots of high order
 FLAT_SQUARE = 1e-13  # squared singular values below this, relative to all, are not inverted
 TINY = 1e-280
-BATCH = 32  # one compilation, whatever the number of starts
+BATCH, SMALL_BATCH = 32, 8  # one compilation, whatever the number of starts
 
 
 def polish(model: Model, starts: np.ndarray) -> np.ndarray:
@@ -28,6 +29,8 @@ def polish(model: Model, starts: np.ndarray) -> np.ndarray:
     """
     starts = np.asarray(starts)
     vectors, active = starts.copy(), np.arange(len(starts))
+    if len(starts) == 0:
+        return vectors
     for _ in range(ROUNDS):
         (moved,) = _batched(_steps, model, starts[active], vectors[active])
         still = np.max(np.abs(moved - vectors[active]), axis=1) < STILL
@@ -38,8 +41,18 @@ def polish(model: Model, starts: np.ndarray) -> np.ndarray:
     return vectors
 
 
+def polish_finely(model: Model, coarse: Model, starts: np.ndarray) -> np.ndarray:
+    """Search with few quadrature nodes, and with all of them only where that came to rest."""
+    if not needs_nodes(model):
+        return polish(model, starts)
+    roots = polish(coarse, starts)
+    return polish(model, roots[are_roots(coarse, roots)])
+
+
 def are_roots(model: Model, vectors: np.ndarray) -> np.ndarray:
     """Whether the drift vanishes at each vector, and it is a state."""
+    if len(vectors) == 0:
+        return np.zeros(0, dtype=bool)
     errors, variances = _batched(_qualities, model, vectors)
     return (errors < RESIDUAL) & (variances > -RESIDUAL)
 
@@ -105,6 +118,7 @@ def _batched(
 ) -> tuple[np.ndarray, ...]:
     """Apply a compiled function to batches of one size, the last one padded with copies."""
     count = len(arrays[0])
-    rows = np.minimum(np.arange(-(-count // BATCH) * BATCH), count - 1).reshape(-1, BATCH)
+    size = SMALL_BATCH if needs_nodes(model) else BATCH
+    rows = np.minimum(np.arange(-(-count // size) * size), count - 1).reshape(-1, size)
     parts = [function(model, *(jnp.asarray(array[chunk]) for array in arrays)) for chunk in rows]
     return tuple(np.concatenate(part)[:count] for part in zip(*parts, strict=True))
