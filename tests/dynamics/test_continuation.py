@@ -15,7 +15,6 @@ import sgdlimits as sl
 from sgdlimits import theory
 from sgdlimits._precision import double_precision
 from sgdlimits.dynamics import EffectiveDynamics
-from sgdlimits.dynamics.build import build_model
 from sgdlimits.dynamics.continuation import Tracer
 from sgdlimits.dynamics.family import make_family
 from sgdlimits.dynamics.model import Model
@@ -176,6 +175,27 @@ def test_the_noiseless_point_is_reached_like_one_over_precision() -> None:
     np.testing.assert_allclose(slope, -1.0, atol=0.02)
 
 
+@double_precision
+def test_on_the_sphere() -> None:
+    """Phase retrieval learns at steps below 2/(12 + noise) and has the excess risk of paper 002."""
+    noise, task = 0.2, sl.tasks.PhaseRetrieval(noise=0.2)
+    family = make_family(task, "step", 0.02, 0.3, 1.0, 2)
+    tracer = Tracer(family, 0)
+    points = examine(tracer, tracer.curve(np.array([0.97, 0.05, family.place(0.05)])))
+    steps = [float(family.value(float(examined.point.x[-1]))) for examined in points]
+    np.testing.assert_allclose([steps[0], steps[-1]], 0.02, rtol=1e-12)
+    for step, (point, spectrum, kind) in zip(steps, points, strict=True):
+        m, R, _ = point.x
+        np.testing.assert_allclose(m**2 + R, 1.0, rtol=1e-12)
+        if kind:
+            assert (kind, round(step, 10)) == ("branch", round(2 / (12 + noise), 10))
+        else:
+            excess = theory.phase_retrieval.excess_risk(step, noise)
+            np.testing.assert_allclose(2 * R, excess, atol=1e-10)
+            assert spectrum.stability == "stable"
+    assert sum(kind != "" for _, _, kind in points) == 1
+
+
 # --- normal forms -------------------------------------------------------------------------------
 
 
@@ -257,9 +277,9 @@ def test_every_real_parameter_moves_all_that_depends_on_it(task: Task) -> None:
     names = [name for name, value in task.arguments().items() if isinstance(value, float)]
     for name in names:
         family = make_family(task, name, 0.2, 0.9, 1.0, 16)
-        moved = family.at(0.3)
-        expected = build_model(task.replace(**{name: float(family.value(0.3))}), 1.0, 16)
-        for got, wanted in zip(jax.tree.leaves(moved), jax.tree.leaves(expected), strict=True):
+        expected = task.replace(**{name: float(family.value(0.3))})
+        moved = jax.tree.leaves(family.at(0.3).task)
+        for got, wanted in zip(moved, jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-12)
 
 
@@ -291,6 +311,7 @@ def test_nothing_found_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"at": [5.0]}, r"at=\[5.0\] is not allowed: at must list values of snr between low=2"),
         ({"at": []}, "at=.* is not allowed"),
         ({"nodes": 1}, "nodes=1 is not allowed"),
+        ({"seed": -1}, "seed=-1 is not allowed"),
         ({"step": -1.0}, "step=-1.0 is not allowed"),
         ({"task": 3}, "task=3 is not allowed"),
     ],

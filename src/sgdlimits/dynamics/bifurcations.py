@@ -88,7 +88,7 @@ def bifurcations(
     """
     if not isinstance(task, Task):
         raise ValueError(f"task={task!r} is not allowed: task must be one of sgdlimits.tasks")
-    nodes = _checks.integer("nodes", nodes, least=2)
+    nodes, seed = _checks.integer("nodes", nodes, least=2), _checks.integer("seed", seed, least=0)
     family = make_family(task, parameter, low, high, step, nodes)
     values = _search_values(family, parameter, at)
     branches: list[Branch] = []

@@ -23,10 +23,8 @@ from sgdlimits.dynamics.stability import FLAT, residual
 
 FIRST, LONGEST, SHORTEST = 0.01, 0.04, 1e-9  # lengths of steps; statistics are of order one
 BLUR = 1e-3  # steps towards an end that are shorter than this are not worth a point of their own
-STRAIGHT, BENT = (
-    0.9985,
-    0.994,
-)  # cosine of a turn below which steps may grow, beyond which they fail
+STRAIGHT, BENT = 0.9985, 0.994  # cosines of turns: above, steps may grow; below, they fail
+AT_BOUND = 1e-9  # closer to an end of the range than this is there
 NEWTON_STEPS = 12
 CUT = 1e-9  # smaller slopes, relative to the largest, are those along a ring
 CONVERGED = 1e-13  # a Gauss–Newton step that is shorter than this is the last
@@ -123,15 +121,18 @@ class Tracer:
         points, length = [first], FIRST
         while len(points) < MOST_POINTS:
             here = points[-1]
+            bound = float(here.tangent[-1] > 0)  # the end of the range that lies ahead
+            if abs(bound - here.x[-1]) < AT_BOUND:
+                return points, "range"
+            last = self._at_bound(here, bound, length)
+            if last is not None:
+                return [*points, last], "range"
             after = self.advance(here, length)
-            if after is None:
+            if after is None or not 0 <= after.x[-1] <= 1:
                 length /= 2
                 if length < SHORTEST:
                     return _thinned(points), "gone"
                 continue
-            if not 0 <= after.x[-1] <= 1:
-                last = self._at_bound(here, after)
-                return (points, "range") if last is None else ([*points, last], "range")
             points.append(after)
             if len(points) > 3 and self._between(here, after, first):
                 return [*points[:-1], first], "closed"
@@ -139,16 +140,16 @@ class Tracer:
                 length = min(1.5 * length, LONGEST * max(1.0, float(np.linalg.norm(after.x))))
         return points, "long"
 
-    def _at_bound(self, here: Point, after: Point) -> Point | None:
-        """The point between two where the parameter leaves its range."""
-        bound = float(after.x[-1] > 1)
-        share = (bound - here.x[-1]) / (after.x[-1] - here.x[-1])
-        if share <= 0:
+    def _at_bound(self, here: Point, bound: float, length: float) -> Point | None:
+        """The point where the parameter leaves its range, if that is less than a step away."""
+        away, speed = bound - here.x[-1], here.tangent[-1]
+        if abs(away) > length * abs(speed):
             return None
-        guess = here.x + share * (after.x - here.x)
-        guess[-1] = bound
+        guess = here.x + here.tangent * away / speed
         found = self.solve(here.x, guess, np.eye(len(guess))[-1])
-        return None if found is None else self._point(found, here.tangent)
+        if found is None or np.linalg.norm(found.x - guess) > 0.5 * length:
+            return None
+        return self._point(found, here.tangent)
 
     def _between(self, here: Point, after: Point, first: Point) -> bool:
         """Whether a step passed the first point, in the direction in which that was left."""

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from sgdlimits.dynamics.continuation import Curve, Point, Tracer
 from sgdlimits.dynamics.stability import FLAT, Spectrum, spectrum_at
 
-ACCURACY = 1e-8  # of a place along the curve; at a fold the parameter's error is its square
+ACCURACY = 1e-10  # of a place along the curve; at a fold the parameter's error is its square
 GAP = 1e-3  # on both sides of a crossing, this is far enough from it
 SAME = 1e-4  # closer than this along the curve, two events are one
 CROSSED = 1e-5  # a slope below this is zero: another curve crosses
