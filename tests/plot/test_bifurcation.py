@@ -80,7 +80,7 @@ def test_legend_caption_and_axes(diagram: xr.Dataset) -> None:
 
 
 def test_a_wide_range_is_logarithmic(diagram: xr.Dataset) -> None:
-    (panel,) = bifurcation(diagram.assign_attrs(low=0.1), "v[0]").axes
+    (panel,) = bifurcation(diagram.assign_attrs(low=0.05), "v[0]").axes
     assert panel.get_xscale() == "log"
 
 

@@ -12,7 +12,7 @@ from sgdlimits.plot import style
 from sgdlimits.plot.symbols import symbol
 from sgdlimits.results import select
 
-_WIDE = 10.0  # a range whose ends have a larger ratio than this has a logarithmic axis
+_WIDE = 50.0  # a range whose ends have a larger ratio than this has a logarithmic axis
 # what attracts is drawn on top
 _LINES: dict[str, dict[str, Any]] = {
     "stable": {"color": style.LIMIT, "linewidth": 2.2, "zorder": 3.2},
@@ -127,12 +127,12 @@ def _draw_special(panel: Axes, diagram: xr.Dataset, x: np.ndarray, y: np.ndarray
             y[here],
             linestyle="none",
             marker=marker,
-            markersize=6.5,
+            markersize=5 if kind == "end" else 6.5,
             markerfacecolor="white",
             markeredgecolor="black",
             markeredgewidth=1.5,
             label=_WORDS[kind] + (f" at {np.mean(x[here]):.4g}" if spread < 1e-6 else ""),
-            zorder=4,
+            zorder=4 if kind == "end" else 4.1,  # branches may end where others cross
         )
 
 
