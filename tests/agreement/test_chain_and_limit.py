@@ -16,6 +16,7 @@ class Setting(NamedTuple):
     state: State
     step: float
     time: float
+    runs: int  # enough for the gap to the limit to stand out at every dim
 
     def __repr__(self) -> str:
         return type(self.task).__name__
@@ -34,21 +35,24 @@ SETTINGS = [
         {"m": np.asarray(0.5), "r2": np.asarray(0.6)},
         step=0.5,
         time=0.3,
+        runs=20_480,
     ),
     Setting(
         sl.tasks.PhaseRetrieval(noise=0.3),
         {"M": np.array([[0.5]]), "R": np.array([[0.75]])},
         step=0.1,
         time=0.4,
+        runs=8192,
     ),
     Setting(
         sl.tasks.XorMixture(precision=1.0),
         warm(sl.tasks.XorMixture(), 0.3),
         step=3.0,
         time=3.0,
+        runs=20_480,
     ),
 ]
-DIMS, RUNS = (25, 50, 100, 200), 20_480
+DIMS = (25, 50, 100, 200)
 
 
 def end_of_solution(limit: EffectiveDynamics, setting: Setting) -> np.ndarray:
@@ -60,7 +64,7 @@ def ends_of_runs(setting: Setting, dim: int, names: list[str]) -> np.ndarray:
     runs = sl.simulate(
         setting.task,
         dim=dim,
-        runs=RUNS,
+        runs=setting.runs,
         time=setting.time,
         step=setting.step,
         init=setting.state,
@@ -73,7 +77,7 @@ def ends_of_runs(setting: Setting, dim: int, names: list[str]) -> np.ndarray:
 def test_mean_approaches_the_limit_like_one_over_dim(setting: Setting) -> None:
     limit = sl.effective_dynamics(setting.task, setting.step)
     ends = [ends_of_runs(setting, dim, limit.coordinates) for dim in DIMS]
-    errors = np.array([np.linalg.norm(x.std(0)) for x in ends]) / RUNS**0.5
+    errors = np.array([np.linalg.norm(x.std(0)) for x in ends]) / setting.runs**0.5
 
     def gaps_and_slope(target: np.ndarray) -> tuple[np.ndarray, float]:
         gaps = np.array([np.linalg.norm(x.mean(0) - target) for x in ends])

@@ -36,18 +36,18 @@ def test_matrix_pca_does_not_close_on_one_of_them(name: str) -> None:
     assert found.unexplained.value[-1, 0] > 5 * found.unexplained.error[-1, 0]
 
 
+def linear_loss(x: jax.Array, y: jax.Array) -> jax.Array:
+    """½ Σ_i a_i (x_i − y_i)²: two blocks of coordinates that decay at different rates."""
+    rates = jnp.where(jnp.arange(len(x)) < len(x) // 2, 1.0, 3.0)
+    return jnp.sum(rates * (x - y) ** 2) / 2
+
+
+def linear_sample(key: jax.Array, dim: int) -> jax.Array:
+    return jax.random.normal(key, (dim,))
+
+
 def linear(statistics: Any, names: list[str]) -> Triple:
-    """L = ½ Σ_i a_i (x_i − y_i)²: two blocks of coordinates that decay at different rates."""
-
-    def rates(dim: int) -> jax.Array:
-        return jnp.where(jnp.arange(dim) < dim // 2, 1.0, 3.0)
-
-    def loss(x: jax.Array, y: jax.Array) -> jax.Array:
-        return jnp.sum(rates(len(x)) * (x - y) ** 2) / 2
-
-    return Triple(
-        loss, lambda key, dim: jax.random.normal(key, (dim,)), statistics, gaussian, names
-    )
+    return Triple(linear_loss, linear_sample, statistics, gaussian, names)
 
 
 def test_names_the_open_statistic_among_closed_ones() -> None:

@@ -48,7 +48,13 @@ RIGHT: dict[str, Any] = {
     "width": 2,
 }
 MATRIX = {"overlaps": np.eye(2)}
-DIFFERENT = {theory.gaussian_mixture: MATRIX, theory.saad_solla: MATRIX}
+SIDE = np.sqrt(theory.xor.ring_radius_squared(0.1) / 2)
+RINGS = {"point": [SIDE, SIDE, -SIDE, -SIDE]}
+DIFFERENT: dict[ModuleType, dict[str, Any]] = {
+    theory.gaussian_mixture: MATRIX,
+    theory.saad_solla: MATRIX,
+    theory.xor: RINGS,
+}
 
 
 def functions(module: ModuleType) -> list[Callable[..., Any]]:

@@ -93,14 +93,19 @@ def describe(model: Model, members: np.ndarray) -> FixedPoint:
         for column in spectrum.growing.T
     ]
     return FixedPoint(
-        state=as_state(model.unravel(jnp.asarray(vector))),
+        state=_state(model, vector),
         residual=spectrum.residual,
         eigenvalues=spectrum.values,
         stability=spectrum.stability,
         kernel_dimension=_kernel_dimension(model, vector),
         unstable_directions=directions,
-        representatives=[as_state(model.unravel(jnp.asarray(other))) for other in members[1:]],
+        representatives=[_state(model, other) for other in members[1:]],
     )
+
+
+def _state(model: Model, vector: np.ndarray) -> State:
+    """A root as a state: rounding may have left r2 = -1e-100."""
+    return as_state(model.unravel(model.retract(jnp.asarray(vector))))
 
 
 def _kernel_dimension(model: Model, vector: np.ndarray) -> int:

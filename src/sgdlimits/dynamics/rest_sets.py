@@ -17,7 +17,7 @@ from sgdlimits.dynamics.roots import are_roots, flat_dimensions, polish
 from sgdlimits.dynamics.stability import FLAT, linearisation, null_space
 
 APART = 1e-5  # roots closer than this are the same
-ZERO = 1e-4  # statistics below this have no sign
+ZERO = 1e-3  # statistics below this have no sign; a root of third order is only known to 1e-4
 MOST_MEMBERS = 32  # kept of a set; more say nothing new
 MOST_GROUPS = 24  # do not try to connect more groups of rest points than these by walks
 STRIDE, WALK_STEPS = 0.15, 60  # a walk along a set of rest points
