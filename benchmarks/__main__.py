@@ -7,32 +7,17 @@ import tempfile
 import time
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 import sgdlimits as sl
+from benchmarks.any_loss import linear_cost
 from benchmarks.baselines import per_step, phase_retrieval_loop, xor_loop
+from benchmarks.basins import many_starts
+from benchmarks.row import Row
 from sgdlimits.tasks import Task
 
 REPEATS = 5
-
-
-class Row(NamedTuple):
-    """One measured number and the one it has to reach."""
-
-    what: str
-    value: float
-    bound: float
-    at_least: bool
-    unit: str = "×"
-
-    def __str__(self) -> str:
-        passed = self.value >= self.bound if self.at_least else self.value <= self.bound
-        sign = "≥" if self.at_least else "≤"
-        mark = "ok" if passed else "MISSED"
-        value, bound = f"{self.value:.2f} {self.unit}", f"{sign} {self.bound:g} {self.unit}"
-        return f"{self.what:<72} {value:>12}   {bound:<10} {mark}"
 
 
 def chain_per_step(task: Task, dim: int, step: float, steps: int, runs: int = 1024) -> float:
@@ -118,7 +103,14 @@ def first_call() -> Iterator[Row]:
 
 
 def main() -> None:
-    for benchmark in (against_loops, any_dimension, many_runs, first_call):
+    for benchmark in (
+        against_loops,
+        any_dimension,
+        many_runs,
+        first_call,
+        linear_cost,
+        many_starts,
+    ):
         for row in benchmark():
             print(row, flush=True)
 

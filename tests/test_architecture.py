@@ -23,6 +23,8 @@ ARROWS: dict[str, set[str]] = {
     "dynamics": {"tasks", "gaussian", "results"},
     "simulate": {"tasks", "gaussian", "results"},
     "plot": {"results"},
+    # through the public library only: what an experiment can do, a user can
+    "experiments": {"", "results"},
 }
 PRIVATE = {room for room in ARROWS if room.startswith("_")}  # anyone may import them
 

@@ -11,28 +11,30 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from sgdlimits import _checks, results
+from sgdlimits import _checks
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Number, State, StateLike, WholeNumber, Word
 from sgdlimits.dynamics.basins import basins, summary
 from sgdlimits.dynamics.build import build_model
 from sgdlimits.dynamics.errors import quadrature_error
 from sgdlimits.dynamics.fixed_points import FixedPoints, find
+from sgdlimits.dynamics.fluctuations import deviations
 from sgdlimits.dynamics.follow import ends_of, follow
-from sgdlimits.dynamics.grid import even_times, given_times, repaired
+from sgdlimits.dynamics.grid import even_times, given_times
 from sgdlimits.dynamics.model import Model, as_state, coordinates
 from sgdlimits.dynamics.partly_rescaled import PartlyRescaledSDE, check_rest, rescaled_names
 from sgdlimits.dynamics.paths import sample, time_step
 from sgdlimits.dynamics.plane_field import check_plane, plane_field
+from sgdlimits.dynamics.record import record
 from sgdlimits.dynamics.rescaled import LinearSDE
 from sgdlimits.dynamics.starts import batch_size, random_starts, starts_from
 from sgdlimits.tasks import Task
 
 DEFAULT_NODES = 2**15
 LONG = 60.0  # how long random starts are followed to find where the dynamics takes them
-COARSE_NODES = (
-    2**10
-)  # for searches and paths: drift error 1e-3 is below the 1/√dim of the noise up to dim = 10⁵
+# for searches and paths: a drift error of 1e-3 is below the 1/√dim of the noise up to dim = 10⁵
+COARSE_NODES = 2**10
+PILOTS = 4  # solutions along which the time step of sampled paths is chosen
 
 
 class EffectiveDynamics:
@@ -266,7 +268,8 @@ class EffectiveDynamics:
                 RuntimeWarning,
                 stacklevel=3,
             )
-        return self._dataset(values, grid, batched=batch is not None, kind="limit", attrs={})
+        attrs = {"kind": "limit"} | self._provenance
+        return record(self._model, values[0] if batch is None else values, grid, attrs)
 
     @double_precision
     def sample_paths(
@@ -278,13 +281,13 @@ class EffectiveDynamics:
         seed: WholeNumber = 0,
         points: WholeNumber = 201,
     ) -> xr.Dataset:
-        """Sample the SDE du = h dt + √(Σ/dim) dB of SGD in dimension ``dim`` from one state.
+        """Sample the SDE du = h dt + √(Σ/dim) dB of SGD in dimension ``dim``.
 
         The Euler–Maruyama step is a tenth of the fastest time scale along the limit. For tasks that
         need quadrature the exact chain (``simulate``) is often faster than this approximation.
 
         Args:
-            state: where all paths start.
+            state: where all paths start, or one state per run along a leading axis.
             dim: the dimension d.
             time: where to stop, in units of dim/step samples.
             runs: number of paths.
@@ -296,14 +299,33 @@ class EffectiveDynamics:
         runs = _checks.integer("runs", runs, least=1)
         points = _checks.integer("points", points, least=2)
         seed = _checks.integer("seed", seed, least=0)
-        start = self._model.ravel(self.task.check_state(state))
+        batch = runs if batch_size(self.task, state) else None
+        starts = self._vectors(self.task.check_state(state, runs=batch), batch)
         times = np.linspace(0, time, points)
-        rough, _ = follow(self._model, start[None], jnp.linspace(0, time, 11))
-        values = sample(
-            self._coarse, start, times, time_step(self._model, rough[0]), dim, runs, seed
-        )
-        attrs = {"dim": dim, "seed": seed}
-        return self._dataset(values, times, batched=True, kind="paths", attrs=attrs)
+        rough, _ = follow(self._model, starts[:PILOTS], jnp.linspace(0, time, 11))
+        largest = time_step(self._model, rough.reshape(-1, rough.shape[-1]))
+        starts = jnp.broadcast_to(starts, (runs, starts.shape[1]))
+        values = sample(self._coarse, starts, times, largest, dim, seed)
+        attrs = {"kind": "paths"} | self._provenance | {"dim": dim, "seed": seed}
+        return record(self._model, values, times, attrs)
+
+    @double_precision
+    def fluctuations(self, path: xr.Dataset) -> xr.Dataset:
+        """Standard deviations of √dim·(u − ū) along a solution ū that ``solve`` returned.
+
+        To first order in 1/√dim, from one start that is not random.
+
+        >>> import sgdlimits as sl
+        >>> limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=3, snr=1.0))
+        >>> rest = limit.solve({"m": 0.0, "r2": 1.0}, time=3.0)
+        >>> float((limit.fluctuations(rest).r2[-1] ** 2).round(6))  # stationary: 2·order
+        6.0
+        """
+        states = {name: path[name].transpose("time", ...).values for name in self.task.shapes}
+        vectors = self._vectors(states, len(path.time))
+        sizes = deviations(self._coarse, self.coordinates, vectors, path.time.values)
+        attrs = {"kind": "fluctuations"} | self._provenance
+        return record(self._model, jnp.asarray(sizes), path.time.values, attrs, valid=False)
 
     # --- inside ---------------------------------------------------------------------------------
 
@@ -329,30 +351,6 @@ class EffectiveDynamics:
         if batch is None:
             return self._model.ravel(state)[None]
         return jax.vmap(self._model.ravel)({name: jnp.asarray(x) for name, x in state.items()})
-
-    def _dataset(
-        self,
-        values: jax.Array,
-        times: np.ndarray,
-        *,
-        batched: bool,
-        kind: str,
-        attrs: dict[str, Any],
-    ) -> xr.Dataset:
-        states = repaired(self.task, as_state(jax.vmap(jax.vmap(self._model.unravel))(values)))
-        lead: tuple[str, ...] = ("run", "time") if batched else ("time",)
-        dims = {name: lead + dims for name, dims in self.task.dims.items()}
-        coords: dict[str, Any] = {"time": times} | self.task.labels_of_dims
-        flags: State = {}
-        if batched:
-            coords["run"] = np.arange(values.shape[0])
-            flags = results.divergence(states, times)
-            dims |= dict.fromkeys(flags, ("run",))
-        else:
-            states = {name: x[0] for name, x in states.items()}
-        return results.build(
-            states | flags, dims, coords, {"kind": kind} | self._provenance | attrs
-        )
 
     @property
     def _provenance(self) -> dict[str, Any]:

@@ -16,18 +16,18 @@ from sgdlimits.dynamics.model import Model, Vector
 
 def sample(
     model: Model,
-    start: Vector,
+    starts: Float[Array, "runs n"],
     times: np.ndarray,
     largest_step: float,
     dim: int,
-    runs: int,
     seed: int,
 ) -> Float[Array, "runs t n"]:
-    """Paths of du = h dt + √(Σ/dim) dB from one start, at equally spaced times."""
+    """Paths of du = h dt + √(Σ/dim) dB at equally spaced times, one from each start."""
     spacing = times[1] - times[0]
     per_interval = math.ceil(spacing / largest_step)
-    keys = jax.vmap(functools.partial(jax.random.fold_in, jax.random.key(seed)))(jnp.arange(runs))
-    vectors = jnp.tile(start, (runs, 1))
+    fold = functools.partial(jax.random.fold_in, jax.random.key(seed))
+    keys = jax.vmap(fold)(jnp.arange(len(starts)))
+    vectors = starts
     recorded = [vectors]
     with progress("sampling paths", len(times) - 1) as advance:
         for interval in range(len(times) - 1):

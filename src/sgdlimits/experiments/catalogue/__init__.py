@@ -1,0 +1,1 @@
+"""One file per experiment; a new file here is a new experiment, and nothing else is needed."""

@@ -1,0 +1,36 @@
+"""All experiments: one per file of the catalogue."""
+
+import difflib
+import importlib
+import pkgutil
+
+from sgdlimits.experiments import catalogue
+from sgdlimits.experiments.base import Experiment
+
+
+def names() -> list[str]:
+    """Names of all experiments, which are those of their files.
+
+    >>> "pca_overview" in names()
+    True
+    """
+    return sorted(module.name for module in pkgutil.iter_modules(catalogue.__path__))
+
+
+def get(name: str) -> Experiment:
+    """Return one experiment by its name.
+
+    >>> get("pca_overview").figure
+    'Fig. 1'
+    >>> get("pca_overviw")
+    Traceback (most recent call last):
+    ...
+    ValueError: 'pca_overviw' is no experiment: did you mean pca_overview?
+    """
+    known = names()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else "`sgdlimits list` shows all"
+        raise ValueError(f"{name!r} is no experiment: {hint}")
+    found: Experiment = importlib.import_module(f"{catalogue.__name__}.{name}").EXPERIMENT
+    return found
