@@ -24,7 +24,9 @@ ARROWS: dict[str, set[str]] = {
     "simulate": {"tasks", "gaussian", "results"},
     "plot": {"results"},
     # through the public library only: what an experiment can do, a user can
-    "experiments": {"", "results"},
+    "experiments": {"", "plot", "results"},
+    "report": {"experiments", "results"},
+    "cli": {"experiments", "report"},
 }
 PRIVATE = {room for room in ARROWS if room.startswith("_")}  # anyone may import them
 

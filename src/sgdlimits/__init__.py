@@ -14,12 +14,15 @@ from sgdlimits.dynamics import (
 )
 from sgdlimits.simulate import simulate
 
+from sgdlimits import experiments  # isort: skip  # built on all of the above
+
 __all__ = [
     "Triple",
     "bifurcations",
     "closability",
     "critical_step",
     "effective_dynamics",
+    "experiments",
     "generator",
     "localizability",
     "plot",

@@ -3,12 +3,25 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 Advance = Callable[[float], None]
 """Reports that so many units of the work are done."""
+
+_silent: ContextVar[bool] = ContextVar("silent", default=False)
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Show no bars inside: the caller shows one for the whole."""
+    token = _silent.set(True)
+    try:
+        yield
+    finally:
+        _silent.reset(token)
 
 
 @contextmanager
@@ -22,7 +35,7 @@ def progress(description: str, total: float) -> Iterator[Advance]:
         TimeRemainingColumn(),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
+        disable=_silent.get() or not console.is_terminal,
     )
     with bar:
         task = bar.add_task(description, total=total)

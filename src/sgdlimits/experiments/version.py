@@ -1,0 +1,33 @@
+"""Which code made a result: a checksum of all source files that it depends on."""
+
+import functools
+import hashlib
+import platform
+from importlib import metadata
+from pathlib import Path
+
+import sgdlimits
+
+_ROOT = Path(sgdlimits.__file__).parent
+_CATALOGUE = "experiments/catalogue/"
+_NOT_COMPUTING = ("cli.py", "report/")
+_LIBRARIES = ("diffrax", "equinox", "jax", "jaxlib", "numpy", "scipy", "xarray")
+
+
+@functools.cache
+def code_version(name: str) -> str:
+    """Version and checksum of the library with one experiment, without the other experiments."""
+    digest = hashlib.sha256()
+    for path in sorted(_ROOT.rglob("*.py")):
+        place = path.relative_to(_ROOT).as_posix()
+        other = place.startswith(_CATALOGUE) and path.stem != name
+        if not other and not place.startswith(_NOT_COMPUTING):
+            digest.update(place.encode() + b"\0" + path.read_bytes() + b"\0")
+    return f"{sgdlimits.__version__}+{digest.hexdigest()[:12]}"
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that compute."""
+    found = {name: metadata.version(name) for name in _LIBRARIES}
+    return {"sgdlimits": sgdlimits.__version__, "python": platform.python_version()} | found

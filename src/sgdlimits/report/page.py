@@ -1,0 +1,171 @@
+"""The page: a summary, every check of every experiment, the errata, and each experiment in full."""
+
+import base64
+import io
+from collections import Counter
+from collections.abc import Sequence
+from html import escape
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from sgdlimits.experiments import Outcome
+from sgdlimits.results import replacing
+
+TITLE = "sgdlimits: theory and simulation of SGD, checked"
+WIDEST = 1400  # pixels of a picture on the page
+MARKS = {"passed": "✓ passed", "failed": "✗ failed", "erratum": "✎ erratum"}
+PAPERS = {
+    "000": "effective dynamics and critical scaling",
+    "001": "outlier eigenspaces",
+    "002": "escaping mediocrity",
+    "003": "dimension-free limits",
+    "004": "lecture notes",
+    "ours": "beyond the papers",
+}
+
+
+def write_page(outcomes: Sequence[Outcome], path: Path) -> None:
+    """Write everything that is finished to one HTML file that needs nothing else."""
+    finished = [(outcome.job.folder, outcome.record) for outcome in outcomes if outcome.record]
+    records = [record for _, record in finished]
+    body = "\n".join(
+        [
+            f"<header><h1>{TITLE}</h1>{_summary(records)}</header>",
+            _problems([outcome.error for outcome in outcomes if outcome.error]),
+            _all_checks(records),
+            _errata(records),
+            *(_section(folder, record) for folder, record in finished),
+            _footer(records),
+        ]
+    )
+    look = resources.files("sgdlimits.report").joinpath("style.css").read_text()
+    text = (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{TITLE}</title>\n<style>\n{look}</style>\n</head>\n<body>\n<main>\n{body}\n"
+        "</main>\n</body>\n</html>\n"
+    )
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _summary(records: Sequence[dict[str, Any]]) -> str:
+    count = Counter(check["status"] for record in records for check in record["checks"])
+    seconds = sum(record["seconds"]["all"] for record in records)
+    told = [f"{len(records)} experiments", f"{count.total()} checks"]
+    verdicts = "".join(
+        f'<span class="{status}">{MARKS[status].split()[0]} {count[status]} {word}</span>'
+        for status, word in (("passed", "passed"), ("erratum", "errata"), ("failed", "failed"))
+    )
+    return (
+        f'<p class="told">{" · ".join(told)} · {seconds:.0f} s of work</p>'
+        f'<p class="verdicts">{verdicts}</p>'
+        "<p>Each check compares a number that a paper claims or the theory predicts with one that "
+        "was measured. The tolerance is such that a true statement fails once in ten thousand "
+        "times. An <em>erratum</em> is a formula whose printed form the measurement contradicts, "
+        "while it agrees with the corrected one.</p>"
+    )
+
+
+def _problems(errors: Sequence[str]) -> str:
+    if not errors:
+        return ""
+    items = "".join(f"<li>{escape(error)}</li>" for error in errors)
+    return f'<section class="problems"><h2>Not shown</h2><ul>{items}</ul></section>'
+
+
+def _all_checks(records: Sequence[dict[str, Any]]) -> str:
+    rows = "".join(_row(check, record) for record in records for check in record["checks"])
+    return f"<section><h2>All checks</h2>{_table(rows, with_name=True)}</section>"
+
+
+def _table(rows: str, *, with_name: bool) -> str:
+    names = ["check", "expected", "measured", "tolerance", "verdict"]
+    head = "".join(f"<th>{name}</th>" for name in (["experiment"] if with_name else []) + names)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _row(check: dict[str, Any], record: dict[str, Any] | None = None) -> str:
+    note = f"<small>{escape(check['note'])}</small>" if check["note"] else ""
+    printed = check["printed"]
+    expected = _number(check["expected"])
+    if printed is not None:
+        expected += f" <small>printed: <s>{_number(printed)}</s></small>"
+    measured = _number(check["measured"])
+    if check["error"]:
+        measured += f" ± {_number(check['error'], 2)}"
+    cells = [
+        ("check", f"{escape(check['name'])} {note}"),
+        ("expected", expected),
+        ("measured", measured),
+        ("tolerance", _number(check["tolerance"], 2)),
+        ("verdict", f'<span class="{check["status"]}">{MARKS[check["status"]]}</span>'),
+    ]
+    if record is not None:
+        name = escape(record["name"])
+        cells.insert(0, ("experiment", f'<a href="#{name}">{name}</a>'))
+    inner = "".join(f'<td data-label="{label}">{text}</td>' for label, text in cells)
+    return f"<tr>{inner}</tr>"
+
+
+def _errata(records: Sequence[dict[str, Any]]) -> str:
+    items = [
+        f'<li><a href="#{record["name"]}">{record["paper"]} {escape(record["figure"])}</a>: '
+        f"{escape(check['name'])} is {_number(check['expected'])}, printed "
+        f"<s>{_number(check['printed'])}</s>; measured {_number(check['measured'])} ± "
+        f"{_number(check['error'], 2)}</li>"
+        for record in records
+        for check in record["checks"]
+        if check["status"] == "erratum"
+    ]
+    if not items:
+        return ""
+    return f"<section><h2>Where the papers misprint</h2><ul>{''.join(items)}</ul></section>"
+
+
+def _section(folder: Path, record: dict[str, Any]) -> str:
+    name = escape(record["name"])
+    place = f"paper {record['paper']}, {PAPERS.get(record['paper'], '')} · {record['figure']}"
+    facts = record["parameters"] | {"preset": record["preset"], "seed": record["seed"]}
+    said = " · ".join(f"{escape(key)} <b>{escape(_value(x))}</b>" for key, x in facts.items())
+    rows = "".join(_row(check) for check in record["checks"])
+    warned = "".join(f'<p class="warned">{escape(text)}</p>' for text in record["warnings"])
+    return (
+        f'<section class="experiment" id="{name}"><h2>{name}</h2>'
+        f'<p class="place">{escape(place)}</p><p>{escape(record["claim"])}</p>'
+        f'<figure><img alt="{escape(record["claim"])}" src="{_embedded(folder / "picture.png")}">'
+        f"</figure>{_table(rows, with_name=False)}{warned}"
+        f'<p class="facts">{said} · {record["seconds"]["all"]:.1f} s · {escape(folder.name)}</p>'
+        "</section>"
+    )
+
+
+def _footer(records: Sequence[dict[str, Any]]) -> str:
+    if not records:
+        return ""
+    versions = " · ".join(f"{escape(k)} {escape(v)}" for k, v in records[0]["versions"].items())
+    last = max(record["started"] for record in records)
+    return f"<footer>{versions} · last run started {escape(last)}</footer>"
+
+
+def _embedded(path: Path) -> str:
+    """The picture inside the page: at most so wide, and with 256 colours, a fifth of the size."""
+    with Image.open(path) as picture:
+        small = picture.convert("RGB")
+        if small.width > WIDEST:
+            height = round(small.height * WIDEST / small.width)
+            small = small.resize((WIDEST, height), Image.Resampling.LANCZOS)
+        buffer = io.BytesIO()
+        small.quantize(256).save(buffer, "PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+def _number(value: Any, digits: int = 4) -> str:
+    return f"{value:.{digits}g}" if isinstance(value, int | float) else escape(str(value))
+
+
+def _value(value: Any) -> str:
+    return ", ".join(map(_value, value)) if isinstance(value, list) else _number(value)

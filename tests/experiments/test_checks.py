@@ -1,0 +1,91 @@
+"""Scorecards: a true statement passes at its stated rate, a false one fails."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+
+from sgdlimits.experiments import checks
+
+
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def test_means() -> None:
+    values = 2 + normal(400)
+    assert checks.mean("x", values, 2.0).status == "passed"
+    assert checks.mean("x", values, 2.5).status == "failed"
+    assert checks.mean("x", values, 2.5, bias=0.4).status == "passed"
+    assert checks.mean("x", values, 2.0).error == pytest.approx(values.std(ddof=1) / 20)
+
+
+def test_a_printed_value_must_be_contradicted() -> None:
+    values = 2 + normal(400)
+    assert checks.mean("x", values, 2.0, printed=3.0).status == "erratum"
+    assert checks.mean("x", values, 2.0, printed=2.01).status == "failed"  # cannot tell them apart
+    assert checks.mean("x", values, 3.0, printed=2.0).status == "failed"
+
+
+def test_the_level_is_the_stated_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At level 0.1 one true statement in ten fails, also with few samples."""
+    monkeypatch.setattr(checks, "LEVEL", 0.1)
+    for size in (5, 50):
+        failed = [
+            checks.mean("x", normal(size, seed=i), 0.0).status == "failed" for i in range(2000)
+        ]
+        assert stats.binomtest(sum(failed), 2000, 0.1).pvalue > 1e-3
+
+
+def test_variances() -> None:
+    values = 3 * normal(1000)
+    assert checks.variance("x", values, 9.0).status == "passed"
+    assert checks.variance("x", values, 6.0).status == "failed"
+    assert checks.variance("x", values, 9.0).measured == pytest.approx(values.var(ddof=1))
+
+
+def test_proportions() -> None:
+    assert checks.proportion("x", 47, 500, 3 / 32).status == "passed"
+    assert checks.proportion("x", 47, 500, 0.2).status == "failed"
+    assert checks.proportion("x", 0, 20, 0.05).status == "passed"
+    assert checks.proportion("x", 0, 1000, 0.05).status == "failed"
+    found = checks.proportion("x", 47, 500, 3 / 32)
+    wide = stats.binomtest(47, 500).proportion_ci(1 - checks.LEVEL, method="exact")
+    assert found.measured - found.tolerance == pytest.approx(wide.low)
+
+
+def test_distributions() -> None:
+    assert checks.distribution("x", normal(500), stats.norm()).status == "passed"
+    assert checks.distribution("x", normal(500), stats.norm(scale=1.5)).status == "failed"
+    assert checks.distribution("x", normal(300), normal(500, seed=1)).status == "passed"
+    assert checks.distribution("x", normal(300), 0.5 + normal(500, seed=1)).status == "failed"
+
+
+def test_nan_fails() -> None:
+    assert checks.exact("x", np.nan, 1.0, 1.0).status == "failed"
+
+
+def paths(shift: float) -> tuple[xr.Dataset, xr.Dataset]:
+    times = np.linspace(0, 1, 11)
+    target = np.exp(-times)
+    runs = target + 0.1 * times * (shift + normal(100, 11))
+    coords = {"time": times}
+    return (
+        xr.Dataset({"m": (("run", "time"), runs)}, coords, attrs={"dim": 100}),
+        xr.Dataset({"m": ("time", target)}, coords),
+    )
+
+
+def test_paths() -> None:
+    assert checks.path("m", *paths(0.0), "m").status == "passed"
+    assert checks.path("m", *paths(1.0), "m").status == "failed"
+    assert checks.path("m", *paths(1.0), "m", bias=0.1).status == "passed"
+    runs, limit = paths(0.0)
+    sizes = xr.Dataset({"m": ("time", limit.time.values)}, {"time": limit.time})
+    assert "predicted fluctuations" in checks.path("m", runs, limit, "m", fluctuations=sizes).note
+
+
+def test_numbers_for_machines() -> None:
+    found = checks.exact("x", 1.0, 1.0, 0.1, note="why").as_dict()
+    assert found["status"] == "passed"
+    assert found["note"] == "why"
