@@ -3,11 +3,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test lint bench clean
+.PHONY: run figures test lint bench clean
 
-## run: matrix PCA around its transition and XOR, SGD against its limit, into results/
+## run: the experiments that tell the story, with their scorecard, on one page: results/report.html
 run: $(READY)
-	$(BIN)/python examples/first_look.py results
+	$(BIN)/sgdlimits report --headline --out results
+
+## figures: every experiment at the papers' own sizes: figures/report.html
+figures: $(READY)
+	$(BIN)/sgdlimits report --preset paper --out figures
 
 ## test: lint, types and tests; the one gate
 test: lint
@@ -24,7 +28,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) results
+	rm -rf $(VENV) results figures pictures
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -57,7 +57,7 @@ for title, (statistics, names) in sets.items():
     triple = sl.Triple(loss, sample, statistics, init, names)
     found[title] = sl.closability(triple, (50, 200, 800), step=0.5, states=12, levels=2)
     print(found[title].report)
-sl.plot.save(sl.plot.closability(found), "results/is_my_set_closed.png")
+sl.plot.save(sl.plot.closability(found), "pictures/is_my_set_closed.png")
 
 incomplete, complete = found.values()
 assert incomplete.open_statistics == ("norm",)

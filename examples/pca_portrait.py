@@ -47,7 +47,7 @@ with sl.plot.style.figure_style():
     caption = f"SpikedTensor · order 2 · dim {DIM}, step 1, {RUNS} runs"
     sl.plot.style.put_caption(figure, caption)
     figure.legend(list(legend.values()), list(legend), loc="outside lower center", ncols=4)
-sl.plot.save(figure, "results/pca_portrait.png")
+sl.plot.save(figure, "pictures/pca_portrait.png")
 
 for snr, found in rest.items():
     stable = sorted(float(point.state["m"]) for point in found if point.stability == "stable")

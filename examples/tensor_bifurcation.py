@@ -64,7 +64,7 @@ with sl.plot.style.figure_style():
     runs_are = f"mean ± standard deviation of {RUNS} runs at time {TIME:g}"
     caption = f"SpikedTensor · step 1 · SGD: dim {DIM}, {runs_are}"
     sl.plot.style.put_caption(figure, caption)
-sl.plot.save(figure, "results/tensor_bifurcation.png")
+sl.plot.save(figure, "pictures/tensor_bifurcation.png")
 
 theory = sl.theory.spiked_tensor
 for order, diagram in diagrams.items():

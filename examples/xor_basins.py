@@ -2,7 +2,7 @@
 
 Without noise a neuron keeps the mean that the signs of its random start point to, and the network
 is optimal if every one of the four means has a neuron: (5.2) of paper 000. Arguments: a folder,
-results/ by default, and the largest width, 8 by default.
+pictures/ by default, and the largest width, 8 by default.
 """
 
 import math
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 import sgdlimits as sl
 
-FOLDER, LARGEST = [*sys.argv[1:], *["results", "8"][len(sys.argv) - 1 :]]
+FOLDER, LARGEST = [*sys.argv[1:], *["pictures", "8"][len(sys.argv) - 1 :]]
 WIDTHS, STARTS, RUNS, DIM, CONFIDENCE = range(4, int(LARGEST) + 1), 512, 512, 500, 0.999
 
 

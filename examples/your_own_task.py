@@ -25,7 +25,7 @@ task = sl.tasks.MultiIndexTask(
 start = task.random_state(dim=2000, seed=1)
 runs = sl.simulate(task, dim=2000, runs=128, time=20.0, init=start)
 limit = sl.effective_dynamics(task).solve(start, times=runs.time)
-sl.plot.save(sl.plot.compare(runs, limit), "results/your_own_task.png")
+sl.plot.save(sl.plot.compare(runs, limit), "pictures/your_own_task.png")
 
 gap = np.abs(runs.M.mean("run") - limit.M).max()
 print(f"largest gap between mean and limit: {float(gap):.4f}")

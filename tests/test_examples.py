@@ -27,4 +27,4 @@ def test_example(
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(EXAMPLES / f"{name}.py"))
     assert said in capsys.readouterr().out
-    assert (tmp_path / "results" / f"{name}.png").stat().st_size > 10_000
+    assert (tmp_path / "pictures" / f"{name}.png").stat().st_size > 10_000
