@@ -22,6 +22,8 @@ ARROWS: dict[str, set[str]] = {
     "theory": {"gaussian"},
     "dynamics": {"tasks", "gaussian", "results"},
     "simulate": {"tasks", "gaussian", "results"},
+    # training is that of simulate; nothing of dynamics or theory is known here
+    "spectra": {"tasks", "gaussian", "results", "simulate"},
     "plot": {"results"},
     # through the public library only: what an experiment can do, a user can
     "experiments": {"", "plot", "results"},

@@ -2,7 +2,7 @@
 
 __version__ = "0.1.0"
 
-from sgdlimits import plot, results, tasks, theory
+from sgdlimits import plot, results, spectra, tasks, theory
 from sgdlimits.dynamics import (
     Triple,
     bifurcations,
@@ -28,6 +28,7 @@ __all__ = [
     "plot",
     "results",
     "simulate",
+    "spectra",
     "tasks",
     "theory",
 ]

@@ -97,6 +97,11 @@ def test_text_goes_over_the_preset() -> None:
     assert (found.dim, found.snr) == (7, 3.0)
 
 
+def test_values_can_be_restored() -> None:
+    found = Parameters.read({"widths": "7,8", "spherical": "false"})
+    assert Parameters.restore(found.values()) == found
+
+
 def test_description() -> None:
     rows = {row["name"]: row for row in Parameters.describe()}
     assert rows["share"]["allowed"] == ">= 0 and <= 1"

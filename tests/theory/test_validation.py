@@ -13,12 +13,15 @@ from sgdlimits import theory
 
 # For each parameter a value that is right for two neurons or classes, unless a model differs.
 RIGHT: dict[str, Any] = {
+    "block": (0, 1),
     "classes": 2,
     "dim": 100,
     "gram": np.eye(2),
     "initial": 1.0,
     "means_gram": np.eye(2),
     "mu_overlaps": [0.1, 0.2],
+    "neuron": 0,
+    "nodes": 64,
     "noise": 0.1,
     "nu_overlaps": [0.1, 0.2],
     "order": 3,
@@ -30,6 +33,7 @@ RIGHT: dict[str, Any] = {
     .readout,
     "precision": 2.0,
     "radius_squared": 1.0,
+    "ratio": 0.5,
     "readout": [1.0, 1.0],
     "ridge": 0.1,
     "scaled_overlap": 1.0,
@@ -43,9 +47,12 @@ RIGHT: dict[str, Any] = {
     "teacher_gram": np.eye(2),
     "threshold": 0.1,
     "time": 1.0,
+    "variance": 1.0,
     "weight": 0.5,
     "weights": [0.5, 0.5],
     "width": 2,
+    "x": [1.0, 2.0],
+    "z": 4.0,
 }
 MATRIX = {"overlaps": np.eye(2)}
 SIDE = np.sqrt(theory.xor.ring_radius_squared(0.1) / 2)
@@ -53,6 +60,7 @@ RINGS = {"point": [SIDE, SIDE, -SIDE, -SIDE]}
 DIFFERENT: dict[ModuleType, dict[str, Any]] = {
     theory.gaussian_mixture: MATRIX,
     theory.saad_solla: MATRIX,
+    theory.population_spectra: MATRIX,
     theory.xor: RINGS,
 }
 
@@ -88,6 +96,8 @@ def test_closed_forms_are_found() -> None:
 def test_wrong_values_are_named(
     function: Callable[..., Any], right: dict[str, Any], name: str, wrong: Any
 ) -> None:
+    if name == "z" and wrong == 1j:
+        wrong = math.inf  # z is complex
     arguments = {key: right[key] for key in inspect.signature(function).parameters}
     function(**arguments)
     with pytest.raises(ValueError, match=rf"^{name}(=| has shape ).* is not allowed: {name} must"):

@@ -123,7 +123,7 @@ def execute_all(
 
 def _compute(job: Job) -> dict[str, Any]:
     experiment = get(job.name)
-    settings = experiment.parameters(**job.parameters)
+    settings = experiment.parameters.restore(job.parameters)
     started = datetime.now(UTC)
     with warnings.catch_warnings(record=True) as caught, _progress.silent():
         warnings.simplefilter("always", RuntimeWarning)

@@ -101,6 +101,12 @@ class Settings:
         return cls(**values)
 
     @classmethod
+    def restore(cls: type[_S], values: dict[str, Any]) -> _S:
+        """Parameters from what :meth:`values` gave."""
+        tuples = {name: tuple(x) if isinstance(x, list) else x for name, x in values.items()}
+        return cls(**tuples)
+
+    @classmethod
     def overview(cls) -> str:
         """All parameters with their types on one line."""
         return ", ".join(f"{row['name']} ({row['type']})" for row in cls.describe())

@@ -11,6 +11,19 @@ from sgdlimits.plot.compare import compare
 from sgdlimits.plot.files import save
 from sgdlimits.plot.plane import plane
 from sgdlimits.plot.portrait import portrait
+from sgdlimits.plot.spectra import alignment, eigenvalues_over_time, spectrum
 from sgdlimits.plot.symbols import symbol
 
-__all__ = ["bifurcation", "closability", "compare", "plane", "portrait", "save", "style", "symbol"]
+__all__ = [
+    "alignment",
+    "bifurcation",
+    "closability",
+    "compare",
+    "eigenvalues_over_time",
+    "plane",
+    "portrait",
+    "save",
+    "spectrum",
+    "style",
+    "symbol",
+]

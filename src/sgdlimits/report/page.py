@@ -16,6 +16,7 @@ from sgdlimits.results import replacing
 
 TITLE = "sgdlimits: theory and simulation of SGD, checked"
 WIDEST = 1400  # pixels of a picture on the page
+CSS_PIXELS = 0.6  # per pixel of the file, which has 200 to the inch: type of its usual size
 MARKS = {"passed": "✓ passed", "failed": "✗ failed", "erratum": "✎ erratum"}
 PAPERS = {
     "000": "effective dynamics and critical scaling",
@@ -57,7 +58,8 @@ def _summary(records: Sequence[dict[str, Any]]) -> str:
     seconds = sum(record["seconds"]["all"] for record in records)
     told = [f"{len(records)} experiments", f"{count.total()} checks"]
     verdicts = "".join(
-        f'<span class="{status}">{MARKS[status].split()[0]} {count[status]} {word}</span>'
+        f'<span class="{status if count[status] else "none"}">'
+        f"{MARKS[status].split()[0]} {count[status]} {word}</span>"
         for status, word in (("passed", "passed"), ("erratum", "errata"), ("failed", "failed"))
     )
     return (
@@ -136,8 +138,8 @@ def _section(folder: Path, record: dict[str, Any]) -> str:
     return (
         f'<section class="experiment" id="{name}"><h2>{name}</h2>'
         f'<p class="place">{escape(place)}</p><p>{escape(record["claim"])}</p>'
-        f'<figure><img alt="{escape(record["claim"])}" src="{_embedded(folder / "picture.png")}">'
-        f"</figure>{_table(rows, with_name=False)}{warned}"
+        f"<figure>{_picture(folder / 'picture.png', record['claim'])}</figure>"
+        f"{_table(rows, with_name=False)}{warned}"
         f'<p class="facts">{said} · {record["seconds"]["all"]:.1f} s · {escape(folder.name)}</p>'
         "</section>"
     )
@@ -151,16 +153,18 @@ def _footer(records: Sequence[dict[str, Any]]) -> str:
     return f"<footer>{versions} · last run started {escape(last)}</footer>"
 
 
-def _embedded(path: Path) -> str:
+def _picture(path: Path, text: str) -> str:
     """The picture inside the page: at most so wide, and with 256 colours, a fifth of the size."""
     with Image.open(path) as picture:
         small = picture.convert("RGB")
+        width = round(small.width * CSS_PIXELS)
         if small.width > WIDEST:
             height = round(small.height * WIDEST / small.width)
             small = small.resize((WIDEST, height), Image.Resampling.LANCZOS)
         buffer = io.BytesIO()
         small.quantize(256).save(buffer, "PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return f'<img alt="{escape(text)}" width="{width}" src="data:image/png;base64,{data}">'
 
 
 def _number(value: Any, digits: int = 4) -> str:

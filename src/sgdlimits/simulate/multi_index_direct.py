@@ -51,12 +51,9 @@ class MultiIndexDirect(Process):
         state["R"] = outside @ jnp.swapaxes(outside, -1, -2)
         return state
 
-    def _step(
-        self, carry: tuple[Float[Array, " K"] | None, Float[Array, "K d"]], key: Array
-    ) -> tuple[Float[Array, " K"] | None, Float[Array, "K d"]]:
-        task = self.task
-        v, W = carry
-        r = len(task.anchors)
+    def datum(self, key: Array) -> tuple[Float[Array, " d"], Float[Array, ""]]:
+        """One data vector and its label."""
+        task, r = self.task, len(self.task.anchors)
         component_key, data_key, spike_key, label_key = jax.random.split(key, 4)
         c = jax.random.choice(component_key, len(task.weights), p=jnp.asarray(task.weights))
         x = jnp.asarray(task.means)[c] @ self.anchors
@@ -64,9 +61,15 @@ class MultiIndexDirect(Process):
         extra = self.spike @ jax.random.normal(spike_key, (r,))  # added to the anchor fields
         x = x + jnp.linalg.solve(task.gram, extra) @ self.anchors
         if task.labels is None:
-            y = task.label(c, self.anchors @ x, jax.random.normal(label_key))
-        else:
-            y = jnp.asarray(task.labels)[c]
+            return x, task.label(c, self.anchors @ x, jax.random.normal(label_key))
+        return x, jnp.asarray(task.labels)[c]
+
+    def _step(
+        self, carry: tuple[Float[Array, " K"] | None, Float[Array, "K d"]], key: Array
+    ) -> tuple[Float[Array, " K"] | None, Float[Array, "K d"]]:
+        task = self.task
+        v, W = carry
+        x, y = self.datum(key)
 
         def loss(v: Float[Array, " K"] | None, W: Float[Array, "K d"]) -> Float[Array, ""]:
             penalty = jnp.sum(W**2) + (0.0 if v is None else jnp.sum(v**2))

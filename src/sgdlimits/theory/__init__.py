@@ -7,7 +7,9 @@ says otherwise. Where a paper misprints a formula, the corrected one stands here
 from sgdlimits.theory import (
     binary_mixture,
     gaussian_mixture,
+    marchenko_pastur,
     phase_retrieval,
+    population_spectra,
     saad_solla,
     spiked_tensor,
     xor,
@@ -16,7 +18,9 @@ from sgdlimits.theory import (
 __all__ = [
     "binary_mixture",
     "gaussian_mixture",
+    "marchenko_pastur",
     "phase_retrieval",
+    "population_spectra",
     "saad_solla",
     "spiked_tensor",
     "xor",

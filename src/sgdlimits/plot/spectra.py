@@ -1,0 +1,165 @@
+"""Pictures of spectra: histograms with their prediction, eigenvalues and alignment over time."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sgdlimits import _checks
+from sgdlimits._types import WholeNumber, Word
+from sgdlimits.plot import style
+
+_MATRICES = {"hessian": "Hessian", "gradient": "gradient matrix"}
+
+
+def spectrum(
+    eigenvalues: Any, predicted: Any = None, bins: WholeNumber = 60, axes: Axes | None = None
+) -> Figure:
+    """Draw a histogram of eigenvalues, with the effective density and outliers on top.
+
+    Args:
+        eigenvalues: of one block, or of several draws of it.
+        predicted: a result of :func:`sgdlimits.spectra.effective`, or None.
+        bins: of the histogram.
+        axes: draw in these axes in place of a new figure.
+
+    Returns:
+        The figure; :func:`sgdlimits.plot.save` writes it.
+    """
+    values = _checks.array("eigenvalues", eigenvalues, None).ravel()
+    count = _checks.integer("bins", bins, least=1)
+    with style.figure_style():
+        figure, panel = _axes(axes)
+        heights, *_ = panel.hist(
+            values, count, density=True, color=style.SIMULATION, alpha=0.45, label="eigenvalues"
+        )
+        top = float(np.max(heights))
+        if predicted is not None and len(predicted.edges):
+            low, high = predicted.edges[0], predicted.edges[-1]
+            x = low + (high - low) * (1 - np.cos(np.linspace(0, np.pi, 400))) / 2
+            density = np.asarray(predicted.density(x))
+            panel.plot(x, density, color=style.LIMIT, label="effective density")
+            top = min(1.3 * top, max(top, float(np.max(density))))
+        outliers = [] if predicted is None else predicted.outliers
+        for outlier in outliers:
+            panel.plot(
+                outlier.value, 0, "v", color=style.PATHS, ms=8, clip_on=False, zorder=5,
+                label="effective outliers",
+            )  # fmt: skip
+        panel.set(xlabel="eigenvalue", ylabel="density", ylim=(0, 1.08 * top))
+        _legend(panel)
+    return figure
+
+
+def eigenvalues_over_time(
+    tracked: xr.Dataset,
+    block: Word,
+    matrix: Word = "hessian",
+    predicted: xr.Dataset | None = None,
+    axes: Axes | None = None,
+) -> Figure:
+    """Draw the leading eigenvalues of a block over time, with predicted outliers and bulk edges.
+
+    Args:
+        tracked: a result of :func:`sgdlimits.spectra.track`.
+        block: such as ``"W0W0"`` or ``"vv"``.
+        matrix: "hessian" or "gradient".
+        predicted: the Dataset of :func:`sgdlimits.spectra.effective_path`, or None.
+        axes: draw in these axes in place of a new figure.
+
+    Returns:
+        The figure; :func:`sgdlimits.plot.save` writes it.
+    """
+    chosen = _chosen(tracked, matrix, block)
+    values = chosen.eigenvalues.transpose("time", "rank").values
+    with style.figure_style():
+        figure, panel = _axes(axes)
+        if "spectrum" in chosen:
+            bulk = chosen.spectrum.transpose("time", "index").values
+            panel.plot(
+                chosen.time,
+                bulk,
+                ".",
+                color="0.75",
+                ms=1.5,
+                rasterized=True,
+                label="all eigenvalues",
+            )
+        panel.plot(
+            chosen.time, values, "o", color=style.SIMULATION, ms=3.5, label="leading eigenvalues"
+        )
+        if predicted is not None:
+            time = predicted.time.values
+            curves = predicted.outliers.transpose("time", "rank").values
+            panel.fill_between(
+                time,
+                predicted.low,
+                predicted.high,
+                color="0.6",
+                alpha=0.25,
+                lw=0,
+                label="effective bulk",
+            )
+            panel.plot(time, curves, color=style.LIMIT, lw=1.3, label="effective outliers")
+        panel.set(xlabel=style.TIME_LABEL, ylabel=f"eigenvalues, {_MATRICES[matrix]} {block}")
+        _legend(panel)
+    return figure
+
+
+def alignment(
+    tracked: xr.Dataset, blocks: Sequence[Word] | None = None, axes: Any = None
+) -> Figure:
+    """Draw over time how the weights of each block align with its leading eigenvectors.
+
+    Args:
+        tracked: a result of :func:`sgdlimits.spectra.track`.
+        blocks: names of blocks, all of them by default.
+        axes: two axes, for the Hessian and the gradient matrix, in place of a new figure.
+
+    Returns:
+        The figure; :func:`sgdlimits.plot.save` writes it.
+    """
+    names = [str(name) for name in tracked.block.values] if blocks is None else list(blocks)
+    with style.figure_style():
+        if axes is None:
+            figure = Figure(figsize=(9.6, 3.6), layout="constrained")
+            panels = figure.subplots(1, 2, sharey=True)
+        else:
+            panels = np.asarray(axes).ravel()
+            figure = panels[0].figure
+        for panel, (matrix, title) in zip(panels, _MATRICES.items(), strict=True):
+            for name in names:
+                chosen = _chosen(tracked, matrix, name)
+                panel.plot(chosen.time, chosen.alignment, "o-", ms=3, lw=1.1, label=name)
+            panel.set(xlabel=style.TIME_LABEL, title=title, ylim=(0, 1.03))
+        panels[0].set_ylabel("alignment with leading eigenvectors")
+        if len(names) <= 12:
+            panels[-1].legend(ncols=2, fontsize=8)
+    return figure
+
+
+def _chosen(tracked: xr.Dataset, matrix: str, block: str) -> xr.Dataset:
+    if tracked.attrs.get("kind") != "spectra":
+        raise ValueError(
+            f"tracked of kind {tracked.attrs.get('kind')!r} is not allowed: it must come from track"
+        )
+    _checks.choice("matrix", matrix, tuple(_MATRICES))
+    _checks.choice("block", block, [str(name) for name in tracked.block.values])
+    return tracked.sel(matrix=matrix, block=block)
+
+
+def _axes(axes: Axes | None) -> tuple[Figure, Axes]:
+    if axes is not None:
+        figure = axes.figure
+        assert isinstance(figure, Figure)
+        return figure, axes
+    figure = Figure(figsize=(5.6, 3.8), layout="constrained")
+    return figure, figure.subplots()
+
+
+def _legend(panel: Axes) -> None:
+    found = dict(zip(*panel.get_legend_handles_labels()[::-1], strict=True))
+    panel.legend(list(found.values()), list(found))

@@ -1,0 +1,88 @@
+"""How far vectors and matrices live in a subspace (paper 001, Definitions 2.1 and 2.2)."""
+
+from typing import Any
+
+import numpy as np
+
+from sgdlimits import _checks
+from sgdlimits._types import WholeNumber
+
+_TINY = 1e-12  # directions of a basis below this, relative to the largest, do not count
+
+
+def alignment(vector: Any, basis: Any) -> float:
+    """rho(v, B) = |P_B v| / |v|, B the span of the columns of ``basis``.
+
+    >>> float(round(alignment([3.0, 4.0, 0.0], [[1.0], [0.0], [0.0]]), 12))
+    0.6
+    """
+    v = _checks.array("vector", vector, None)
+    if v.ndim != 1 or not np.any(v):
+        raise ValueError(f"vector has shape {v.shape}: it must be one vector that is not zero")
+    Q = orthonormal(basis, len(v))
+    return float(np.minimum(1.0, np.linalg.norm(Q.T @ v) / np.linalg.norm(v)))
+
+
+def escape(matrix: Any, basis: Any) -> float:
+    """The least eps such that a matrix lives in B up to eps: |(1 - P_B) A| / |A|.
+
+    A lives in B up to eps if Im(A - M) is in B for some M with |M| <= eps |A|, operator norms; the
+    best M is (1 - P_B) A. For a vector this is sqrt(1 - rho^2).
+
+    >>> escape([[2.0, 0.0], [0.0, 1.0]], [[1.0], [0.0]])
+    0.5
+    """
+    A = _checks.array("matrix", matrix, None)
+    if A.ndim != 2 or not np.any(A):
+        raise ValueError(f"matrix has shape {A.shape}: it must be a matrix that is not zero")
+    Q = orthonormal(basis, len(A))
+    return float(np.linalg.norm(A - Q @ (Q.T @ A), 2) / np.linalg.norm(A, 2))
+
+
+def lives_in(what: Any, basis: Any, error: float) -> bool:
+    """Whether a vector (rho >= 1 - error) or a matrix lives in a subspace up to ``error``.
+
+    >>> lives_in([1.0, 0.1], [[1.0], [0.0]], error=0.01)
+    True
+    """
+    allowed = _checks.nonnegative("error", error)
+    if np.ndim(what) == 1:
+        return alignment(what, basis) >= 1 - allowed - _TINY
+    return escape(what, basis) <= allowed + _TINY
+
+
+def principal_angles(first: Any, second: Any) -> np.ndarray:
+    """Angles between the spans of the columns of two bases, in radians, increasing.
+
+    >>> principal_angles(np.eye(3)[:, :2], np.eye(3)[:, 1:]).round(6).tolist()
+    [0.0, 1.570796]
+    """
+    A = orthonormal(first, len(np.asarray(first)))
+    B = orthonormal(second, len(A))
+    cosines = np.clip(np.linalg.svd(A.T @ B, compute_uv=False), 0, 1)
+    return np.arccos(cosines)
+
+
+def leading_space(matrix: Any, rank: WholeNumber) -> np.ndarray:
+    """E_k(A): orthonormal eigenvectors of the k eigenvalues that are largest in absolute value.
+
+    >>> np.abs(leading_space(np.diag([1.0, -3.0, 2.0]), 2)).round(6).tolist()
+    [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    """
+    size = len(np.asarray(matrix))
+    A = _checks.array("matrix", matrix, (size, size))
+    k = _checks.integer("rank", rank, least=1)
+    values, vectors = np.linalg.eigh(A)
+    return vectors[:, np.argsort(-np.abs(values))[:k]]
+
+
+def orthonormal(basis: Any, size: int) -> np.ndarray:
+    """An orthonormal basis of the span of the columns; dependent columns count once."""
+    B = _checks.array("basis", basis, None)
+    if B.ndim != 2 or len(B) != size or not np.any(B):
+        raise ValueError(
+            f"basis has shape {B.shape}, which is not allowed: basis must have {size} rows, and "
+            "columns that are not all zero"
+        )
+    U, sizes, _ = np.linalg.svd(B, full_matrices=False)
+    return U[:, sizes > _TINY * sizes[0]]

@@ -1,0 +1,238 @@
+"""The effective spectrum: bulk and outliers of a block from the summary statistics alone.
+
+S = (1/n) Σ_l D_l Y_l Y_lᵀ is a block of the empirical Hessian or gradient matrix (:mod:`blocks`).
+As n, d → ∞ with φ = n/d, its bulk is that of :mod:`bulk`, and z off the bulk is an outlier where
+
+    det(A(m(z)) − z) = 0,    A(m) = E[y yᵀ D / (1 + D m/(φλ))],
+
+y the coordinates of Y in the span F of anchors and weights. Its eigenvector has the squared overlap
+⟨a, w⟩² / (wᵀ(1 − dA/dz)w) with a unit vector a of F, w spanning the kernel of A − z.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.polynomial import chebyshev
+from scipy.optimize import brentq
+
+from sgdlimits import _checks
+from sgdlimits._precision import double_precision
+from sgdlimits._types import Number, StateLike, WholeNumber, Word
+from sgdlimits.spectra import bulk as bulks
+from sgdlimits.spectra.blocks import MATRICES, find_block
+from sgdlimits.spectra.law import Law, block_law, readout_block
+from sgdlimits.tasks import MultiIndex
+
+NODES = 2**14
+CHEBYSHEV = 24  # points in m between an edge and infinity at which A(m) is computed
+SAME = 1e-3  # outliers closer than this, relative to the spectrum, are one: quadrature splits them
+
+
+class Outlier(NamedTuple):
+    """An eigenvalue off the bulk.
+
+    ``overlaps`` are squared overlaps of its eigenvector with unit vectors along the anchors, by
+    name; of its eigenspace if the multiplicity is not one.
+    """
+
+    value: float
+    multiplicity: int
+    overlaps: dict[str, float]
+
+
+class EffectiveSpectrum:
+    """The limiting spectrum of one block.
+
+    Attributes:
+        edges: ends of the intervals of the continuous part, increasing: low, high, low, high, …
+        atom: its mass at zero.
+        outliers: eigenvalues off the bulk, from the largest absolute value down.
+    """
+
+    edges: np.ndarray
+    atom: float
+    outliers: list[Outlier]
+
+    def __init__(self, bulk: bulks.Bulk | None, edges: np.ndarray, outliers: list[Outlier]):
+        self._bulk = bulk
+        self.edges = edges
+        self.atom = 0.0 if bulk is None else bulks.atom(bulk)
+        self.outliers = sorted(outliers, key=lambda outlier: -abs(outlier.value))
+
+    @double_precision
+    def density(self, x: Any) -> np.ndarray:
+        """Density of the continuous part; its mass is 1 − ``atom``."""
+        points = _checks.array("x", x, None)
+        if self._bulk is None:
+            return np.zeros_like(points)
+        return bulks.transform(self._bulk, points.ravel()).imag.reshape(points.shape) / np.pi
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{outlier.value:.4g}" for outlier in self.outliers)
+        return f"EffectiveSpectrum(edges={self.edges.round(6).tolist()}, outliers=[{values}])"
+
+
+@double_precision
+def effective(
+    task: Any,
+    state: StateLike,
+    ratio: Number,
+    matrix: Word = "hessian",
+    block: Any = 0,
+    nodes: WholeNumber = NODES,
+) -> EffectiveSpectrum:
+    """Predict the spectrum of a block of the empirical Hessian or gradient matrix.
+
+    No data are drawn, and no matrix of size dim is formed.
+
+    Args:
+        task: a multi-index task with finite precision.
+        state: its summary statistics.
+        ratio: samples per dimension, n/d.
+        matrix: "hessian" (of the loss without its ridge) or "gradient" (second moments).
+        block: such as "W0W0" or (0, 0) or 0; "W0W1"; "vv" for a trained readout.
+        nodes: quadrature nodes per component.
+
+    >>> import sgdlimits as sl
+    >>> task = sl.tasks.GaussianMixture(classes=2, precision=10.0)
+    >>> spectrum = effective(task, {"M": np.zeros((2, 2)), "R": np.eye(2)}, ratio=4.0)
+    >>> len(spectrum.outliers)
+    2
+    """
+    if not isinstance(task, MultiIndex):
+        raise ValueError(f"task={task!r} is not allowed: task must be a multi-index task")
+    if not np.isfinite(task.precision):
+        raise ValueError("task with precision=inf is not allowed: without noise there is no bulk")
+    ratio = _checks.positive("ratio", ratio)
+    matrix = _checks.choice("matrix", matrix, MATRICES)
+    nodes = _checks.integer("nodes", nodes, least=2)
+    checked = task.check_state(state)
+    found = find_block(task, block)
+    if found.i is None:
+        values = np.linalg.eigvalsh(readout_block(task, checked, matrix, nodes))
+        return EffectiveSpectrum(None, np.zeros(0), [Outlier(float(x), 1, {}) for x in values])
+    law = block_law(task, checked, matrix, found, nodes)
+    bulk = bulks.compressed(law.D, law.probabilities, ratio, law.precision)
+    m = bulks.edges(bulk)
+    if len(m) == 0:  # D vanishes: so does the block
+        return EffectiveSpectrum(bulk, np.zeros(0), [])
+    edges = bulk.position(m)
+    outliers = _outliers(law, bulk, m, task.anchors)
+    return EffectiveSpectrum(bulk, edges, outliers)
+
+
+def _outliers(law: Law, bulk: bulks.Bulk, m: np.ndarray, anchors: tuple[str, ...]) -> list[Outlier]:
+    """In every stretch off the support: to the left, to the right, and in the gaps."""
+    stretches = [(0.0, m[0]), *zip(m[1:-1:2], m[2:-1:2], strict=True), (m[-1], 0.0)]
+    moments = _Moments(law)
+    scale = float(np.max(np.abs(bulk.position(m))))
+    found: list[tuple[float, np.ndarray]] = []
+    for first, last in stretches:
+        if first * last < 0 or abs(first - last) < 1e-300:  # m = ∞ lies between: the point z = 0
+            continue
+        found += _crossings(moments, bulk, first, last)
+    found.sort(key=lambda pair: pair[0])
+    groups: list[list[tuple[float, np.ndarray]]] = []
+    for pair in found:
+        if groups and abs(pair[0] - groups[-1][-1][0]) < SAME * max(scale, abs(pair[0])):
+            groups[-1].append(pair)
+        else:
+            groups.append([pair])
+    return [
+        Outlier(
+            float(np.mean([value for value, _ in group])),
+            len(group),
+            dict(
+                zip(
+                    anchors,
+                    np.sum([(law.anchors @ w) ** 2 for _, w in group], axis=0).tolist(),
+                    strict=True,
+                )
+            ),
+        )
+        for group in groups
+    ]
+
+
+class _Moments:
+    """E[f(D) y yᵀ] for many functions f at once, from moments of ξ."""
+
+    def __init__(self, law: Law):
+        self.law = law
+        p = law.nodes.shape[1]
+        upper = np.triu_indices(p)
+        products = law.nodes[:, upper[0]] * law.nodes[:, upper[1]]
+        self.features = np.concatenate([np.ones((len(law.nodes), 1)), law.nodes, products], axis=1)
+        self.upper = upper
+
+    def between(self, first: float, last: float, ratio: float) -> "_Interpolated":
+        """A(m) on a stretch, by Chebyshev interpolation: it is analytic there."""
+        points = chebyshev.chebpts1(CHEBYSHEV)
+        values = self.matrices((first + last) / 2 + (last - first) / 2 * points, ratio)
+        return _Interpolated(first, last, chebyshev.chebfit(points, _flat(values), CHEBYSHEV - 1))
+
+    def matrices(self, m: np.ndarray, ratio: float) -> np.ndarray:
+        """A at every m."""
+        law, p = self.law, self.law.nodes.shape[1]
+        scaled = law.D / (ratio * law.precision)
+        chances = law.D * law.probabilities
+        sums = np.stack([(chances / (1 + scaled * x)) @ self.features for x in m])
+        second = np.zeros((len(m), p, p))
+        second[:, *self.upper] = sums[:, :, p + 1 :].sum(1)
+        second = second + np.swapaxes(np.triu(second, 1), 1, 2)
+        cross = law.means.T @ sums[:, :, 1 : p + 1] @ law.slope.T
+        total = law.slope @ second @ law.slope.T + cross + np.swapaxes(cross, 1, 2)
+        zeroth = sums[:, :, 0]
+        total += np.einsum("mc,ci,cj->mij", zeroth, law.means, law.means)
+        return total + zeroth.sum(1)[:, None, None] * law.rest
+
+
+def _flat(matrices: np.ndarray) -> np.ndarray:
+    return matrices.reshape(len(matrices), -1)
+
+
+class _Interpolated:
+    """A matrix-valued polynomial on a stretch."""
+
+    def __init__(self, first: float, last: float, coefficients: np.ndarray):
+        self.first, self.last = first, last
+        self.coefficients = coefficients
+        self.slopes = chebyshev.chebder(coefficients)
+        self.size = round(coefficients.shape[1] ** 0.5)
+
+    def __call__(self, m: float) -> np.ndarray:
+        return chebyshev.chebval(self._place(m), self.coefficients).reshape(self.size, self.size)
+
+    def derivative(self, m: float) -> np.ndarray:
+        scale = 2 / (self.last - self.first)
+        return scale * chebyshev.chebval(self._place(m), self.slopes).reshape(self.size, self.size)
+
+    def _place(self, m: float) -> float:
+        return (2 * m - self.first - self.last) / (self.last - self.first)
+
+
+def _crossings(
+    moments: _Moments, bulk: bulks.Bulk, first: float, last: float
+) -> list[tuple[float, np.ndarray]]:
+    """Where an eigenvalue of A(m) equals z(m): every branch of A(m) − z(m) falls with z."""
+    width = last - first
+    # at m = 0, z = ±∞, A is finite: the signs there are known
+    ends = np.array([first + 1e-9 * width, last - 1e-9 * width])
+    values = np.linalg.eigvalsh(moments.matrices(ends, bulk.ratio)) - bulk.position(ends)[:, None]
+    numbers = np.flatnonzero((values[0] > 0) & (values[1] < 0))
+    if len(numbers) == 0:
+        return []
+    matrices = moments.between(first, last, bulk.ratio)
+
+    def branch(m: float, number: int) -> float:
+        return float(np.linalg.eigvalsh(matrices(m))[number] - bulk.position(np.asarray(m)))
+
+    found = []
+    for number in map(int, numbers):
+        m = float(brentq(branch, *ends, args=(number,), xtol=1e-14 * abs(width), rtol=1e-13))
+        z = float(bulk.position(np.asarray(m)))
+        w = np.linalg.eigh(matrices(m))[1][:, number]
+        # dA/dz = A'(m) / z'(m)
+        change = w @ matrices.derivative(m) @ w * m**2 / float(bulk.slope(np.asarray(m)))
+        found.append((z, w / np.sqrt(1 - change)))
+    return found

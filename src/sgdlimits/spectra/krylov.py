@@ -1,0 +1,99 @@
+"""Leading eigenpairs of several symmetric operators at once, and densities of large ones."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+Apply = Callable[[np.ndarray], np.ndarray]
+"""From vectors (operators, size, columns) to each operator applied to its own."""
+
+EXTRA = 4  # columns more than eigenpairs wanted: they speed up the last of these
+BLOCKS = 6  # blocks of columns before a restart
+ROUNDS = 40
+
+
+class Pairs(NamedTuple):
+    """Eigenvalues (operators, rank), largest absolute value first, and eigenvectors in columns."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+
+
+def leading_pairs(
+    apply: Apply,
+    count: int,
+    size: int,
+    rank: int,
+    *,
+    start: np.ndarray | None = None,
+    tolerance: float = 1e-8,
+    seed: int = 0,
+) -> Pairs:
+    """Block Lanczos with restarts: all operators advance together, so that products are large.
+
+    Converged when every residual |S v − value v| is below ``tolerance`` times the largest
+    eigenvalue of its operator. The bases are orthogonalised twice; Rayleigh–Ritz on all of a basis.
+    """
+    width = min(rank + EXTRA, size)
+    rng = np.random.default_rng(seed)
+    block = rng.standard_normal((count, size, width))
+    if start is not None:
+        block[:, :, : start.shape[2]] = start[:, :, :width]
+    basis = np.linalg.qr(block)[0]
+    image = apply(basis)
+    most = min(BLOCKS * width, size)
+    for _ in range(ROUNDS):
+        small = np.swapaxes(basis, 1, 2) @ image
+        values, mixing = np.linalg.eigh((small + np.swapaxes(small, 1, 2)) / 2)
+        order = np.argsort(-np.abs(values), axis=1)
+        values = np.take_along_axis(values, order, 1)
+        mixing = np.take_along_axis(mixing, order[:, None, :], 2)
+        lead = mixing[:, :, :width]
+        vectors, images = basis @ lead, image @ lead
+        residuals = images - vectors * values[:, None, :width]
+        sizes = np.linalg.norm(residuals[:, :, :rank], axis=1)
+        if np.all(sizes <= tolerance * np.abs(values[:, :1])) or basis.shape[2] == size:
+            break
+        if basis.shape[2] + width > most:  # keep what is best, twice the width
+            keep = mixing[:, :, : min(2 * width, most - width)]
+            basis, image = basis @ keep, image @ keep
+        new = residuals
+        for _ in range(2):
+            new = new - basis @ (np.swapaxes(basis, 1, 2) @ new)
+        new = np.linalg.qr(new)[0][:, :, : size - basis.shape[2]]
+        new = new - basis @ (np.swapaxes(basis, 1, 2) @ new)
+        new /= np.maximum(np.linalg.norm(new, axis=1, keepdims=True), 1e-300)
+        basis = np.concatenate([basis, new], axis=2)
+        image = np.concatenate([image, apply(new)], axis=2)
+    return Pairs(values[:, :rank], vectors[:, :, :rank])
+
+
+def quadrature(
+    apply: Callable[[np.ndarray], np.ndarray], size: int, *, probes: int, steps: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Stochastic Lanczos quadrature: nodes and weights (probes, steps) of the spectral measure.
+
+    Each probe, a random unit vector, gives a Gauss rule of the measure that it sees; their mean is
+    an unbiased estimate of tr f(S) / size for polynomials f of degree below 2·steps.
+    """
+    rng = np.random.default_rng(seed)
+    steps = min(steps, size)
+    nodes, weights = np.zeros((probes, steps)), np.zeros((probes, steps))
+    for probe in range(probes):
+        v = rng.standard_normal(size)
+        basis = np.zeros((size, steps))
+        diagonal, off = np.zeros(steps), np.zeros(steps)
+        basis[:, 0] = v / np.linalg.norm(v)
+        for k in range(steps):
+            w = apply(basis[:, k])
+            diagonal[k] = basis[:, k] @ w
+            for _ in range(2):
+                w = w - basis[:, : k + 1] @ (basis[:, : k + 1].T @ w)
+            off[k] = np.linalg.norm(w)
+            if k + 1 < steps:
+                basis[:, k + 1] = w / max(off[k], 1e-300)
+        triangle = np.diag(diagonal) + np.diag(off[:-1], 1) + np.diag(off[:-1], -1)
+        nodes[probe], vectors = np.linalg.eigh(triangle)
+        weights[probe] = vectors[0] ** 2 / probes
+    return nodes, weights

@@ -1,0 +1,134 @@
+"""The effective spectrum against closed forms and against matrices."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import sgdlimits as sl
+from sgdlimits import spectra
+from sgdlimits.spectra import Empirical, Training
+from sgdlimits.tasks.multi_index import MultiIndex
+from sgdlimits.theory import marchenko_pastur
+
+RNG = np.random.default_rng(0)
+RATIO = 4.0
+
+
+class Quadratic(MultiIndex):
+    """The loss s²/2: D = 1, and the Hessian is the covariance of the data."""
+
+    def __init__(self, precision: float = 1.0, spike: float = 0.0):
+        super().__init__(width=1, anchors=["a"], labels=[0.0], precision=precision, spike=[[spike]])
+
+    def loss(self, fields: Any, readout: Any, label: Any) -> Any:
+        return jnp.sum(fields**2) / 2
+
+
+@pytest.mark.parametrize("ratio", [0.5, 2.0, 10.0])
+def test_constant_weights_are_marchenko_pastur(ratio: float) -> None:
+    found = spectra.effective(Quadratic(precision=4.0), {"M": [[0.5]], "R": [[0.5]]}, ratio)
+    low, high = marchenko_pastur.edges(1 / ratio, 1 / 4)
+    assert found.edges == pytest.approx([low, high], rel=1e-6)
+    assert found.atom == pytest.approx(marchenko_pastur.atom(1 / ratio))
+    x = np.linspace(low, high, 50)[1:-1]
+    expected = marchenko_pastur.density(x, 1 / ratio, 1 / 4)
+    assert found.density(x) == pytest.approx(expected, rel=1e-4)
+    assert found.outliers == []
+
+
+@pytest.mark.parametrize("strength", [0.3, 2.0, 5.0])
+def test_a_spike_is_that_of_baik_ben_arous_and_peche(strength: float) -> None:
+    """Data of covariance 1 + strength·aaᵀ: value and overlap are known, and the threshold."""
+    task = Quadratic(spike=strength)
+    ratio = 2.0
+    found = spectra.effective(task, {"M": [[0.5]], "R": [[0.5]]}, ratio)
+    if strength**2 < 1 / ratio:
+        assert found.outliers == []
+        return
+    (outlier,) = found.outliers
+    assert outlier.value == pytest.approx((1 + strength) * (1 + 1 / (ratio * strength)), rel=1e-3)
+    overlap = (1 - 1 / (ratio * strength**2)) / (1 + 1 / (ratio * strength))
+    assert outlier.overlaps["a"] == pytest.approx(overlap, rel=2e-3)
+
+
+def cases() -> list[Any]:
+    mixture = sl.tasks.GaussianMixture(classes=3, precision=5.0)
+    xor = sl.tasks.XorMixture(width=4, precision=5.0)
+    four = np.array([[1, 0], [-1, 0], [0, 1], [0, -1.0]])
+    return [
+        (mixture, {"M": RNG.normal(size=(3, 3)), "R": 0.3 * np.eye(3)}, "W0W0"),
+        (mixture, {"M": 2 * np.eye(3) - 0.5, "R": 0.1 * np.eye(3)}, "W0W1"),
+        (xor, xor.random_state(100, seed=1), "W1W1"),
+        (xor, {"v": np.array([1.5, 1.5, -1.5, -1.5]), "M": 1.5 * four, "R": 0.1 * np.eye(4)}, 0),
+    ]
+
+
+def mean_spectrum(task: Any, state: Any, matrix: str, block: Any, dim: int, draws: int) -> Any:
+    values = []
+    for seed in range(draws):
+        training = Training(task, dim, 1.0, seed, state)
+        weights = next(training.weights_at(np.zeros(1)))
+        data = training.unseen(round(RATIO * dim))
+        values.append(Empirical(task, data, weights.W, weights.v).eigenvalues(matrix, block))
+    return np.mean(values, axis=0)
+
+
+@pytest.mark.parametrize("matrix", ["hessian", "gradient"])
+@pytest.mark.parametrize("number", range(4))
+def test_against_matrices(number: int, matrix: str) -> None:
+    """Outliers within 3 %, none missing, none invented; edges approached as the dimension grows."""
+    task, state, block = cases()[number]
+    predicted = spectra.effective(task, state, RATIO, matrix, block)
+    low, high = predicted.edges[0], predicted.edges[-1]
+    width = high - low
+    all_ = [o.value for o in predicted.outliers for _ in range(o.multiplicity)]
+    above = sorted((x for x in all_ if x > high), reverse=True)
+    below = sorted(x for x in all_ if x < low)
+    # outliers nearer to an edge than a tenth of the bulk are not told from it in these dimensions
+    clear = [x for x in above if x > high + 0.1 * width]
+    gaps = []
+    for dim, draws in ((120, 12), (700, 2)):
+        mean = mean_spectrum(task, state, matrix, block, dim, draws)
+        top = (high - mean[::-1][len(above)]) / width
+        bottom = (mean[len(below)] - low) / width
+        gaps.append((top, bottom))
+    found = mean[::-1][: len(clear)]
+    while clear:  # nearly equal ones repel each other by 1/√dim: compare their mean
+        near = [x for x in clear if x > 0.97 * clear[0]]
+        assert np.mean(found[: len(near)]) == pytest.approx(np.mean(near), rel=0.03)
+        found, clear = found[len(near) :], clear[len(near) :]
+    for small, large in zip(*gaps, strict=True):
+        assert abs(large) < 0.1  # where the law of D has a thin tail edges are reached slowly
+        assert abs(large) < 0.75 * abs(small) + 0.01
+    mass = np.trapezoid(predicted.density(np.linspace(low, high, 2001)), dx=width / 2000)
+    assert mass == pytest.approx(1 - predicted.atom, abs=2e-3)
+
+
+def test_the_readout_block_is_a_small_matrix() -> None:
+    task = sl.tasks.XorMixture(width=5, precision=10.0)
+    state = task.random_state(100, seed=0)
+    found = spectra.effective(task, state, 4.0, "gradient", "vv")
+    training = Training(task, 50, 1.0, 0, state)
+    weights = next(training.weights_at(np.zeros(1)))
+    values = Empirical(task, training.unseen(200_000), *weights).eigenvalues("gradient", "vv")
+    assert [o.value for o in found.outliers] == pytest.approx(values[::-1], rel=0.03, abs=2e-4)
+    assert len(found.edges) == 0
+
+
+def test_wrong_input_is_named() -> None:
+    task = sl.tasks.GaussianMixture(classes=2)
+    state = {"M": np.eye(2), "R": np.eye(2)}
+    with pytest.raises(ValueError, match="ratio=0 is not allowed"):
+        spectra.effective(task, state, 0)
+    with pytest.raises(ValueError, match=r"block='vv' is not allowed.* W0W0, W0W1, W1W1"):
+        spectra.effective(task, state, 1.0, block="vv")
+    with pytest.raises(ValueError, match=r"block=\(7, 7\) is not allowed"):
+        spectra.effective(task, state, 1.0, block=7)
+    with pytest.raises(ValueError, match="matrix='fisher' is not allowed"):
+        spectra.effective(task, state, 1.0, "fisher")
+    with pytest.raises(ValueError, match="R must be positive semidefinite"):
+        spectra.effective(task, {"M": np.eye(2), "R": -np.eye(2)}, 1.0)
+    with pytest.raises(ValueError, match="precision=inf"):
+        spectra.effective(sl.tasks.GaussianMixture(precision=np.inf), state, 1.0)

@@ -1,0 +1,117 @@
+"""Empirical matrices: against automatic differentiation of the whole loss, and dense solvers."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import sgdlimits as sl
+from sgdlimits.spectra import Empirical, Training
+from sgdlimits.spectra.krylov import leading_pairs, quadrature
+
+TASKS = [
+    sl.tasks.GaussianMixture(classes=3, precision=4.0),
+    sl.tasks.XorMixture(width=4, precision=4.0),
+    sl.tasks.TeacherStudent(activation="tanh", teacher_width=2, student_width=3, noise=0.1),
+    sl.tasks.PhaseRetrieval(width=2, noise=0.1, readout="trained"),
+]
+DIM, SAMPLES = 12, 40
+
+
+def matrices(task: Any, dim: int = DIM, samples: int = SAMPLES) -> Empirical:
+    training = Training(task, dim, 1.0, 3, task.random_state(dim, seed=3))
+    weights = next(training.weights_at(np.zeros(1)))
+    return Empirical(task, training.unseen(samples), weights.W, weights.v)
+
+
+def by_autodiff(found: Empirical, matrix: str) -> np.ndarray:
+    """The whole matrix of W, then v, with nothing known about its structure."""
+    task, K = found.task, found.task.width
+
+    def loss(flat: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+        W = flat[: K * found.dim].reshape(K, found.dim)
+        v = flat[K * found.dim :] if task.trained else None
+        return task.loss(W @ x, v, y)
+
+    with jax.enable_x64(True):
+        parts = [found.W.ravel()] + ([] if found.v is None else [found.v])
+        flat = jnp.asarray(np.concatenate(parts))
+        data = jnp.asarray(found.x), jnp.asarray(found.labels)
+        if matrix == "hessian":
+            each = jax.vmap(jax.hessian(loss), (None, 0, 0))(flat, *data)
+        else:
+            gradients = jax.vmap(jax.grad(loss), (None, 0, 0))(flat, *data)
+            each = gradients[:, :, None] * gradients[:, None, :]
+        return np.asarray(each.mean(0))
+
+
+@pytest.mark.parametrize("matrix", ["hessian", "gradient"])
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: type(task).__name__)
+def test_blocks_are_those_of_the_loss(task: Any, matrix: str) -> None:
+    found = matrices(task)
+    whole = by_autodiff(found, matrix)
+    K, d = task.width, DIM
+    for i in range(K):
+        for j in range(K):
+            block = whole[i * d : (i + 1) * d, j * d : (j + 1) * d]
+            assert found.dense(matrix, (i, j)) == pytest.approx(block, abs=1e-12)
+    rng = np.random.default_rng(0)
+    u = rng.standard_normal(K * d)
+    assert found.whole_product(matrix, u) == pytest.approx(whole[: K * d, : K * d] @ u, abs=1e-12)
+    if task.trained:
+        assert found.dense(matrix, "vv") == pytest.approx(whole[K * d :, K * d :], abs=1e-12)
+
+
+@pytest.mark.parametrize("matrix", ["hessian", "gradient"])
+def test_leading_pairs_are_those_of_dense_solvers(matrix: str) -> None:
+    task = sl.tasks.GaussianMixture(classes=4, precision=5.0)
+    found = matrices(task, dim=120, samples=600)
+    blocks = [0, 1, (0, 1)]
+    pairs = found.leading(matrix, blocks, rank=5)
+    for number, block in enumerate(blocks):
+        dense = found.dense(matrix, block)
+        values, vectors = np.linalg.eigh(dense)
+        order = np.argsort(-np.abs(values))[:5]
+        assert pairs.values[number] == pytest.approx(values[order], rel=1e-7)
+        overlaps = np.abs(np.sum(pairs.vectors[number] * vectors[:, order], axis=0))
+        assert overlaps == pytest.approx(np.ones(5), abs=1e-6)
+
+
+def test_small_matrices_and_equal_eigenvalues() -> None:
+    A = np.diag([3.0, 3.0, -3.0, 1.0])
+    found = leading_pairs(lambda x: A @ x, 1, 4, 3)
+    assert np.abs(found.values[0]) == pytest.approx([3, 3, 3])
+    assert found.vectors[0].T @ found.vectors[0] == pytest.approx(np.eye(3), abs=1e-10)
+
+
+def test_stochastic_quadrature() -> None:
+    rng = np.random.default_rng(7)  # not the seed of the probes
+    A = rng.standard_normal((300, 300))
+    A = A + A.T
+    nodes, weights = quadrature(lambda u: A @ u, 300, probes=20, steps=25, seed=0)
+    assert weights.sum() == pytest.approx(1)
+    values = np.linalg.eigvalsh(A)
+    for power in (2, 4):
+        exact = np.mean(values**power)
+        each = (weights * nodes**power).sum(axis=1) * 20
+        error = each.std(ddof=1) / 20**0.5
+        assert abs(each.mean() - exact) < 4 * error
+    few, even = quadrature(lambda u: A @ u, 300, probes=2, steps=25, seed=1)
+    assert few.shape == even.shape == (2, 25)
+
+
+def test_wrong_input_is_named() -> None:
+    task = TASKS[1]
+    found = matrices(task)
+    with pytest.raises(ValueError, match=r"v=None is not allowed: v must be given"):
+        Empirical(task, sl.spectra.DataSet(found.x, found.labels), found.W)
+    with pytest.raises(ValueError, match=r"W"):
+        Empirical(task, sl.spectra.DataSet(found.x, found.labels), found.W * 1j, found.v)
+    with pytest.raises(ValueError, match=r"W"):
+        Empirical(task, sl.spectra.DataSet(found.x, found.labels), found.W * np.nan, found.v)
+    with pytest.raises(ValueError, match=r"block='W9W9' is not allowed: .*W0W0"):
+        found.dense("hessian", "W9W9")
+    with pytest.raises(ValueError, match="no weighted data product"):
+        found.weights("hessian", "vv")

@@ -1,0 +1,49 @@
+"""The Marchenko–Pastur law: mass, mean, transform, and a matrix."""
+
+import numpy as np
+import pytest
+
+from sgdlimits.theory import marchenko_pastur as mp
+
+RATIOS = [0.1, 0.5, 1.0, 2.0, 5.0]
+
+
+@pytest.mark.parametrize("ratio", RATIOS)
+def test_moments(ratio: float) -> None:
+    """Mass 1 − atom, mean v, second moment v²(1 + ratio)."""
+    low, high = mp.edges(ratio, 3.0)
+    angle = np.linspace(0, np.pi, 20_001)
+    x = (low + high) / 2 - (high - low) / 2 * np.cos(angle)
+    density = mp.density(x, ratio, 3.0) * (high - low) / 2 * np.sin(angle)
+    moments = [np.trapezoid(density * x**k, angle) for k in range(3)]
+    tolerance = 1e-3 if ratio == 1 else 1e-6
+    assert moments[0] == pytest.approx(1 - mp.atom(ratio), abs=tolerance)
+    assert moments[1] == pytest.approx(3.0, rel=1e-6)
+    assert moments[2] == pytest.approx(9 * (1 + ratio), rel=1e-6)
+
+
+@pytest.mark.parametrize("ratio", RATIOS)
+def test_transform(ratio: float) -> None:
+    low, high = mp.edges(ratio)
+    inside = (low + high) / 2
+    above = mp.stieltjes(inside + 1e-9j, ratio)
+    assert above.imag / np.pi == pytest.approx(mp.density(inside, ratio), rel=1e-6)
+    far = 1e4
+    assert mp.stieltjes(far, ratio) * far == pytest.approx(-1, rel=1e-3)
+    z = high + 0.5 + 0.2j
+    m = mp.stieltjes(z, ratio)
+    assert ratio * z * m**2 + (z + ratio - 1) * m + 1 == pytest.approx(0, abs=1e-12)
+
+
+def test_a_matrix() -> None:
+    rng = np.random.default_rng(0)
+    samples, dim = 2000, 500
+    X = rng.standard_normal((samples, dim)) * np.sqrt(2.0)
+    values = np.linalg.eigvalsh(X.T @ X / samples)
+    low, high = mp.edges(dim / samples, 2.0)
+    assert values[0] == pytest.approx(low, rel=0.03)
+    assert values[-1] == pytest.approx(high, rel=0.02)
+    printed = mp.edges(samples / dim, 2.0)  # Def. 6.5 of 004 has the ratio upside down
+    assert abs(values[-1] - printed[1]) > 1
+    m = np.mean(1 / (values - 8.0))
+    assert m == pytest.approx(mp.stieltjes(8.0, dim / samples, 2.0).real, rel=2e-3)
