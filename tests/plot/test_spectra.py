@@ -1,0 +1,50 @@
+"""Pictures of spectra say what they show."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import sgdlimits as sl
+
+
+@pytest.fixture(scope="module")
+def tracked() -> xr.Dataset:
+    task = sl.tasks.GaussianMixture(classes=2, precision=5.0)
+    return sl.spectra.track(task, dim=30, samples=100, times=[0.0, 0.5, 1.0], full=True)
+
+
+def labels(axes: object) -> list[str]:
+    return [text.get_text() for text in axes.get_legend().get_texts()]  # type: ignore[attr-defined]
+
+
+def test_spectrum(tracked: xr.Dataset) -> None:
+    task = sl.tasks.GaussianMixture(classes=2, precision=5.0)
+    state = {name: tracked[name].values[-1] for name in ("M", "R")}
+    predicted = sl.spectra.effective(task, state, ratio=100 / 30, nodes=2**8)
+    values = tracked.spectrum.sel(matrix="hessian", block="W0W0").values[-1]
+    figure = sl.plot.spectrum(values, predicted)
+    (axes,) = figure.axes
+    assert labels(axes)[:2] == ["eigenvalues", "effective density"]
+    assert axes.get_xlabel() == "eigenvalue"
+    assert labels(sl.plot.spectrum(values).axes[0]) == ["eigenvalues"]
+
+
+def test_eigenvalues_over_time(tracked: xr.Dataset) -> None:
+    task = sl.tasks.GaussianMixture(classes=2, precision=5.0)
+    path = sl.spectra.effective_path(task, tracked, ratio=100 / 30, nodes=2**8)
+    figure = sl.plot.eigenvalues_over_time(tracked, "W0W0", predicted=path.dataset)
+    (axes,) = figure.axes
+    assert "Hessian W0W0" in axes.get_ylabel()
+    assert {"leading eigenvalues", "effective bulk", "effective outliers"} <= set(labels(axes))
+    with pytest.raises(ValueError, match="block='vv' is not allowed"):
+        sl.plot.eigenvalues_over_time(tracked, "vv")
+    with pytest.raises(ValueError, match="must come from track"):
+        sl.plot.eigenvalues_over_time(path.dataset, "W0W0")
+
+
+def test_alignment(tracked: xr.Dataset) -> None:
+    figure = sl.plot.alignment(tracked)
+    assert [axes.get_title() for axes in figure.axes] == ["Hessian", "gradient matrix"]
+    assert labels(figure.axes[1]) == ["W0W0", "W1W1"]
+    lines = figure.axes[0].get_lines()
+    assert np.allclose(lines[0].get_ydata(), tracked.alignment.values[:, 0, 0])
