@@ -10,6 +10,7 @@ from sgdlimits.spectra.alignment import (
 from sgdlimits.spectra.data import DataSet, Training, Weights, anchors
 from sgdlimits.spectra.effective import EffectiveSpectrum, Outlier, effective
 from sgdlimits.spectra.empirical import Empirical
+from sgdlimits.spectra.network import Network
 from sgdlimits.spectra.path import EffectivePath, Transition, effective_path
 from sgdlimits.spectra.track import hidden_classes, track
 
@@ -18,6 +19,7 @@ __all__ = [
     "EffectivePath",
     "EffectiveSpectrum",
     "Empirical",
+    "Network",
     "Outlier",
     "Training",
     "Transition",

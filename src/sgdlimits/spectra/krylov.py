@@ -36,13 +36,15 @@ def leading_pairs(
     eigenvalue of its operator. The bases are orthogonalised twice; Rayleigh–Ritz on all of a basis.
     """
     width = min(rank + EXTRA, size)
+    if size <= BLOCKS * width:  # no smaller than its Krylov basis
+        return _dense_pairs(apply, count, size, rank)
     rng = np.random.default_rng(seed)
     block = rng.standard_normal((count, size, width))
     if start is not None:
         block[:, :, : start.shape[2]] = start[:, :, :width]
     basis = np.linalg.qr(block)[0]
     image = apply(basis)
-    most = min(BLOCKS * width, size)
+    most = BLOCKS * width
     for _ in range(ROUNDS):
         small = np.swapaxes(basis, 1, 2) @ image
         values, mixing = np.linalg.eigh((small + np.swapaxes(small, 1, 2)) / 2)
@@ -53,20 +55,29 @@ def leading_pairs(
         vectors, images = basis @ lead, image @ lead
         residuals = images - vectors * values[:, None, :width]
         sizes = np.linalg.norm(residuals[:, :, :rank], axis=1)
-        if np.all(sizes <= tolerance * np.abs(values[:, :1])) or basis.shape[2] == size:
+        if np.all(sizes <= tolerance * np.abs(values[:, :1])):
             break
         if basis.shape[2] + width > most:  # keep what is best, twice the width
-            keep = mixing[:, :, : min(2 * width, most - width)]
+            keep = mixing[:, :, : 2 * width]
             basis, image = basis @ keep, image @ keep
         new = residuals
         for _ in range(2):
             new = new - basis @ (np.swapaxes(basis, 1, 2) @ new)
-        new = np.linalg.qr(new)[0][:, :, : size - basis.shape[2]]
+        new = np.linalg.qr(new)[0]
         new = new - basis @ (np.swapaxes(basis, 1, 2) @ new)
         new /= np.maximum(np.linalg.norm(new, axis=1, keepdims=True), 1e-300)
         basis = np.concatenate([basis, new], axis=2)
         image = np.concatenate([image, apply(new)], axis=2)
     return Pairs(values[:, :rank], vectors[:, :, :rank])
+
+
+def _dense_pairs(apply: Apply, count: int, size: int, rank: int) -> Pairs:
+    matrices = apply(np.tile(np.eye(size), (count, 1, 1)))
+    values, vectors = np.linalg.eigh((matrices + np.swapaxes(matrices, 1, 2)) / 2)
+    order = np.argsort(-np.abs(values), axis=1)[:, :rank]
+    return Pairs(
+        np.take_along_axis(values, order, 1), np.take_along_axis(vectors, order[:, None, :], 2)
+    )
 
 
 def quadrature(
