@@ -23,7 +23,7 @@ class Parameters(Settings):
     above: float = setting(2.0, "signal-to-noise ratio above the transition", least=1.1)
     highest: float = setting(2.5, "largest signal-to-noise ratio of the diagram", least=2.2)
     dim: int = setting(2000, "dimension N", least=100)
-    runs: int = setting(100, "independent runs of SGD at each ratio", least=20)
+    runs: int = setting(50, "independent runs of SGD at each ratio", least=20)
     time: float = setting(5.0, "duration, in units of dim samples", above=0)
 
 

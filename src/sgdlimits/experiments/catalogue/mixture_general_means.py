@@ -13,7 +13,7 @@ from sgdlimits.experiments.base import Data, Experiment
 from sgdlimits.experiments.settings import Settings, setting
 from sgdlimits.results import select
 
-NODES = 2**12  # 1e-5 from the limit with 2^15 nodes
+NODES = 2**12  # 1e-12 from the limit with 2^15 nodes
 SHOWN = 20  # runs drawn as lines
 
 

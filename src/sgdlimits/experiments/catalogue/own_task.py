@@ -132,7 +132,7 @@ def _draw_plane(axes: Axes, data: Data, name: str, colour: str) -> None:
     picture.rest_point(axes, overlaps[0, -1], orthogonal[0, -1], stable=True)
     repels = bool(data[f"drift_{name}"].M_saddle > 0)
     picture.rest_point(axes, overlaps[1, -1], orthogonal[1, -1], stable=not repels)
-    axes.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+    axes.set(xlim=(x[0], x[-1]), ylim=(-0.03, y[-1]))
 
 
 EXPERIMENT = Experiment(
