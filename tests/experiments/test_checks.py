@@ -44,6 +44,12 @@ def test_variances() -> None:
     assert checks.variance("x", values, 9.0).measured == pytest.approx(values.var(ddof=1))
 
 
+def test_variances_fail_at_the_stated_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "LEVEL", 0.02)
+    results = [checks.variance("x", normal(30, seed=i), 1.0).status for i in range(2000)]
+    assert 0.005 < results.count("failed") / 2000 < 0.04
+
+
 def test_proportions() -> None:
     assert checks.proportion("x", 47, 500, 3 / 32).status == "passed"
     assert checks.proportion("x", 47, 500, 0.2).status == "failed"

@@ -22,10 +22,10 @@ def get(name: str) -> Experiment:
 
     >>> get("pca_overview").figure
     'Fig. 1'
-    >>> get("pca_overviw")
+    >>> get("critical_stp")
     Traceback (most recent call last):
     ...
-    ValueError: 'pca_overviw' is no experiment: did you mean pca_overview?
+    ValueError: 'critical_stp' is no experiment: did you mean critical_step?
     """
     known = names()
     if name not in known:

@@ -51,7 +51,7 @@ def stieltjes(z: object, ratio: Number, variance: Number = 1.0) -> np.ndarray:
     The root of ratio variance z m^2 + (z + variance (ratio - 1)) m + 1 = 0 that decays like -1/z.
 
     >>> complex(stieltjes(3.0, ratio=0.25).round(6))
-    (-0.548584+0j)
+    (-0.542573+0j)
     """
     low, high = edges(ratio, variance)
     try:

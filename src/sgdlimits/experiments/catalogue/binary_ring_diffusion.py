@@ -1,6 +1,7 @@
 """Two classes: the fluctuations of SGD about a point of the quarter ring have rank one."""
 
 import math
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -8,7 +9,6 @@ from matplotlib.figure import Figure
 from scipy import optimize
 
 import sgdlimits as sl
-from sgdlimits.dynamics.rescaled import LinearSDE
 from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Data, Experiment
 from sgdlimits.experiments.settings import Settings, setting
@@ -38,8 +38,7 @@ def compute(p: Parameters, seed: int) -> Data:
         )
         root = math.sqrt(p.dim)
         data[kind] = xr.Dataset({"v": root * (runs.v - v), "m": root * (runs.M[..., 0] - m)})
-    sde = sl.effective_dynamics(task).rescaled(start)  # the last: without noise
-    assert isinstance(sde, LinearSDE)
+    sde: Any = sl.effective_dynamics(task).rescaled(start)  # the last: without noise
     covariance = sde.covariance(p.time)[:4, :4]  # of v and M
     data["sde"] = xr.Dataset({"covariance": (("statistic", "statistic_"), covariance)})
     return data

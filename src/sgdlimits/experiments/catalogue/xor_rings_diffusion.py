@@ -5,13 +5,13 @@ of Fig. 11 calls the rings independent; by Prop. 5.1 the correlation of their ra
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
 import sgdlimits as sl
-from sgdlimits.dynamics.rescaled import LinearSDE
 from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Data, Experiment
 from sgdlimits.experiments.settings import Settings, setting
@@ -43,8 +43,7 @@ def compute(p: Parameters, seed: int) -> Data:
         )
         v.append(runs.v.values[:, -1] - a)
         m.append(runs.M.values[:, -1].sum(axis=2) - a)
-    sde = sl.effective_dynamics(task).rescaled(start)
-    assert isinstance(sde, LinearSDE)
+    sde: Any = sl.effective_dynamics(task).rescaled(start)
     names = [f"v[{i}]" for i in range(4)] + ["M[0,mu]", "M[1,mu]", "M[2,nu]", "M[3,nu]"]
     chosen = [sde.coordinates.index(name) for name in names]
     covariance = sde.covariance(p.time)[np.ix_(chosen, chosen)]
