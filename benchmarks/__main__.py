@@ -13,7 +13,6 @@ import numpy as np
 import sgdlimits as sl
 from benchmarks.any_loss import linear_cost
 from benchmarks.baselines import per_step, phase_retrieval_loop, xor_loop
-from benchmarks.basins import many_starts
 from benchmarks.row import Row
 from sgdlimits.tasks import Task
 
@@ -109,7 +108,6 @@ def main() -> None:
         many_runs,
         first_call,
         linear_cost,
-        many_starts,
     ):
         for row in benchmark():
             print(row, flush=True)

@@ -13,7 +13,7 @@ from jaxtyping import Array
 from sgdlimits.dynamics.triple import Triple
 
 BATCHES = 20  # independent batches of samples, whose spread is the standard error
-ENTRIES = 2**21  # real numbers held at once: 16 MB, and a few times as much inside gradients
+ENTRIES = 2**18  # real numbers held at once: 2 MB, which caches hold; 2**21 is slower
 
 
 def batch_size(samples: int) -> int:
