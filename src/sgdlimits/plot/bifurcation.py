@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from sgdlimits._types import Word
 from sgdlimits.plot import style
+from sgdlimits.plot._axes import one_panel
 from sgdlimits.plot.symbols import symbol
 from sgdlimits.results import select
 
@@ -64,12 +65,7 @@ def bifurcation(diagram: xr.Dataset, statistic: Word, axes: Axes | None = None) 
     y = select(diagram, statistic, argument="statistic").transpose("branch", "point").values
     x = diagram[parameter].transpose("branch", "point").values
     with style.figure_style():
-        if axes is None:
-            figure = Figure(figsize=(5.0, 4.6), layout="constrained")
-            panel = figure.subplots()
-        else:
-            found: Any = axes.get_figure(root=True)
-            figure, panel = found, axes
+        figure, panel = one_panel(axes, (5.0, 4.6))
         _draw_lines(panel, diagram, x, y)
         _draw_special(panel, diagram, x, y)
         panel.set_xlabel(parameter.replace("_", " "), fontsize="medium")

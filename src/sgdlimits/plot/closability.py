@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from sgdlimits._types import Estimate
 from sgdlimits.plot import style
+from sgdlimits.plot._axes import given_panels
 from sgdlimits.plot.symbols import symbol
 
 SEEN = 2.0  # standard errors above zero from which on a remainder is drawn as a point
@@ -80,12 +81,7 @@ def _panels(
     count: int, axes: Axes | Sequence[Axes] | np.ndarray | None
 ) -> tuple[Figure, list[Axes]]:
     if axes is not None:
-        given: list[Any] = list(np.ravel(np.asarray(axes, dtype=object)))
-        if len(given) != count:
-            raise ValueError(
-                f"axes has {len(given)} entries, which is not allowed: there are {count} sets"
-            )
-        return given[0].get_figure(root=True), given
+        return given_panels(axes, count, "sets")
     figure = Figure(figsize=(3.1 * count + 1.0, 4.3), layout="constrained")
     return figure, list(figure.subplots(1, count, sharey=True, squeeze=False)[0])
 

@@ -1,7 +1,6 @@
 """Simulation against limit: one panel per statistic, over time."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -10,6 +9,7 @@ from matplotlib.figure import Figure
 
 from sgdlimits._types import Word
 from sgdlimits.plot import style
+from sgdlimits.plot._axes import given_panels
 from sgdlimits.plot._ensemble import describe, ensemble, finished
 from sgdlimits.plot.symbols import symbol
 from sgdlimits.results import select
@@ -92,12 +92,7 @@ def _panels(
     count: int, axes: Axes | Sequence[Axes] | np.ndarray | None
 ) -> tuple[Figure, list[Axes]]:
     if axes is not None:
-        given: list[Any] = list(np.ravel(np.asarray(axes, dtype=object)))
-        if len(given) != count:
-            raise ValueError(
-                f"axes has {len(given)} entries, which is not allowed: there are {count} statistics"
-            )
-        return given[0].get_figure(root=True), given
+        return given_panels(axes, count, "statistics")
     columns = _columns(count)
     rows = -(-count // columns)
     size = (4.4, 4.2) if count == 1 else (3.2 * columns, 2.1 * rows + 1.3)

@@ -1,13 +1,12 @@
 """Trajectories in the plane of two statistics."""
 
-from typing import Any
-
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sgdlimits._types import Word
 from sgdlimits.plot import style
+from sgdlimits.plot._axes import one_panel
 from sgdlimits.plot._trajectories import draw_limit, draw_many
 from sgdlimits.plot.symbols import symbol
 
@@ -35,12 +34,7 @@ def plane(
         The figure; :func:`sgdlimits.plot.save` writes it.
     """
     with style.figure_style():
-        if axes is None:
-            figure = Figure(figsize=(4.6, 4.7), layout="constrained")
-            panel = figure.subplots()
-        else:
-            found: Any = axes.get_figure(root=True)
-            figure, panel = found, axes
+        figure, panel = one_panel(axes, (4.6, 4.7))
         draw_many(panel, runs, x, y, "SGD", style.SIMULATION)
         if path is not None and "run" in path.dims:
             draw_many(panel, path, x, y, "limit paths", style.PATHS)

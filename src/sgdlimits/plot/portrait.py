@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from sgdlimits import _checks
 from sgdlimits._types import StateLike, WholeNumber, Word
 from sgdlimits.plot import style
+from sgdlimits.plot._axes import one_panel
 from sgdlimits.plot._ensemble import finished
 from sgdlimits.plot._rest_points import STABILITIES, Mark, RestPoint, draw_marks, lies_in
 from sgdlimits.plot._trajectories import draw_limit, draw_many, points_of
@@ -121,13 +122,9 @@ def portrait(
     x_values, y_values = (np.linspace(*ends, points) for ends in ranges)
     field = limit.field(x, y, x_values, y_values, at=at, others=others)
     with style.figure_style():
+        figure, panel = one_panel(axes, (4.6, 5.4))
         if axes is None:
-            figure = Figure(figsize=(4.6, 5.4), layout="constrained")
-            panel = figure.subplots()
             panel.locator_params(axis="x", nbins=6)
-        else:
-            found: Any = axes.get_figure(root=True)
-            figure, panel = found, axes
         panel.grid(visible=False)
         draw_field(panel, field, kind)
         draw_nullclines(panel, field)

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from sgdlimits import _checks
 from sgdlimits._types import WholeNumber, Word
 from sgdlimits.plot import style
+from sgdlimits.plot._axes import given_panels, one_panel
 
 _MATRICES = {"hessian": "Hessian", "gradient": "gradient matrix"}
 
@@ -32,7 +33,7 @@ def spectrum(
     values = _checks.array("eigenvalues", eigenvalues, None).ravel()
     count = _checks.integer("bins", bins, least=1)
     with style.figure_style():
-        figure, panel = _axes(axes)
+        figure, panel = one_panel(axes, (5.6, 3.8))
         heights, *_ = panel.hist(
             values, count, density=True, color=style.SIMULATION, alpha=0.45, label="eigenvalues"
         )
@@ -76,7 +77,7 @@ def eigenvalues_over_time(
     chosen = _chosen(tracked, matrix, block)
     values = chosen.eigenvalues.transpose("time", "rank").values
     with style.figure_style():
-        figure, panel = _axes(axes)
+        figure, panel = one_panel(axes, (5.6, 3.8))
         if "spectrum" in chosen:
             bulk = chosen.spectrum.transpose("time", "index").values
             panel.plot(
@@ -106,6 +107,8 @@ def eigenvalues_over_time(
             panel.plot(time, curves, color=style.LIMIT, lw=1.3, label="effective outliers")
         panel.set(xlabel=style.TIME_LABEL, ylabel=f"eigenvalues, {_MATRICES[matrix]} {block}")
         _legend(panel)
+        if axes is None:
+            style.put_caption(figure, style.caption(tracked))
     return figure
 
 
@@ -126,10 +129,10 @@ def alignment(
     with style.figure_style():
         if axes is None:
             figure = Figure(figsize=(9.6, 3.6), layout="constrained")
-            panels = figure.subplots(1, 2, sharey=True)
+            panels = list(figure.subplots(1, 2, sharey=True))
+            style.put_caption(figure, style.caption(tracked))
         else:
-            panels = np.asarray(axes).ravel()
-            figure = panels[0].figure
+            figure, panels = given_panels(axes, len(_MATRICES), "matrices")
         for panel, (matrix, title) in zip(panels, _MATRICES.items(), strict=True):
             for name in names:
                 chosen = _chosen(tracked, matrix, name)
@@ -149,15 +152,6 @@ def _chosen(tracked: xr.Dataset, matrix: str, block: str) -> xr.Dataset:
     _checks.choice("matrix", matrix, tuple(_MATRICES))
     _checks.choice("block", block, [str(name) for name in tracked.block.values])
     return tracked.sel(matrix=matrix, block=block)
-
-
-def _axes(axes: Axes | None) -> tuple[Figure, Axes]:
-    if axes is not None:
-        figure = axes.figure
-        assert isinstance(figure, Figure)
-        return figure, axes
-    figure = Figure(figsize=(5.6, 3.8), layout="constrained")
-    return figure, figure.subplots()
 
 
 def _legend(panel: Axes) -> None:
