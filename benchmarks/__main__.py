@@ -14,6 +14,7 @@ import sgdlimits as sl
 from benchmarks.any_loss import linear_cost
 from benchmarks.baselines import per_step, phase_retrieval_loop, xor_loop
 from benchmarks.row import Row
+from benchmarks.spectra import effective_spectrum, leading_pairs
 from sgdlimits.tasks import Task
 
 REPEATS = 5
@@ -108,6 +109,8 @@ def main() -> None:
         many_runs,
         first_call,
         linear_cost,
+        leading_pairs,
+        effective_spectrum,
     ):
         for row in benchmark():
             print(row, flush=True)

@@ -1,4 +1,4 @@
-"""Shapes and types in signatures are checked at run time in every test; XLA compiles in a hurry."""
+"""Shapes and types in signatures are checked at run time in every test; two workers share the cores."""
 
 import os
 
@@ -8,6 +8,10 @@ from jaxtyping import install_import_hook
 import tests.typechecking
 
 install_import_hook("sgdlimits", f"{tests.typechecking.__name__}.checked")
+
+# Two workers with a core each: the threads of BLAS would only wait for one another. Set here, in the
+# process that starts the workers, it is set before they import NumPy.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Nearly all of the time of the suite is compilation of functions that run for milliseconds: LLVM at
 # -O1 and without XLA's new fusion emitters compiles in half the time. Level 0 compiles faster still

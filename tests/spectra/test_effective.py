@@ -106,6 +106,28 @@ def test_against_matrices(number: int, matrix: str) -> None:
     assert mass == pytest.approx(1 - predicted.atom, abs=2e-3)
 
 
+@pytest.mark.parametrize("matrix", ["hessian", "gradient"])
+def test_alignment_and_overlaps(matrix: str) -> None:
+    """Of weights and anchors with eigenvectors, for which the noise of the data is in the way."""
+    task, state, _ = cases()[0]
+    predicted = spectra.effective(task, state, RATIO, matrix)
+    dim = 500
+    aligned, overlaps = [], []
+    for seed in range(8):
+        training = Training(task, dim, 1.0, seed, state)
+        W = next(training.weights_at(np.zeros(1))).W
+        found = Empirical(task, training.unseen(round(RATIO * dim)), W)
+        vectors = found.leading(matrix, [0], 3).vectors[0]
+        aligned.append(spectra.alignment(W[0], vectors))
+        overlaps.append((spectra.anchors(task, dim) @ vectors[:, 0]) ** 2)
+    error = np.std(aligned, ddof=1) / 8**0.5
+    assert np.mean(aligned) == pytest.approx(predicted.alignment, abs=4 * error + 5 / dim)
+    assert predicted.alignment < 0.97  # not the trivial answer
+    first = np.array(list(predicted.outliers[0].overlaps.values()))
+    errors = np.std(overlaps, axis=0, ddof=1) / 8**0.5
+    assert np.all(np.abs(np.mean(overlaps, axis=0) - first) < 4 * errors + 5 / dim)
+
+
 def test_the_readout_block_is_a_small_matrix() -> None:
     task = sl.tasks.XorMixture(width=5, precision=10.0)
     state = task.random_state(100, seed=0)
@@ -115,6 +137,7 @@ def test_the_readout_block_is_a_small_matrix() -> None:
     values = Empirical(task, training.unseen(200_000), *weights).eigenvalues("gradient", "vv")
     assert [o.value for o in found.outliers] == pytest.approx(values[::-1], rel=0.03, abs=2e-4)
     assert len(found.edges) == 0
+    assert 0 < found.alignment <= 1
 
 
 def test_wrong_input_is_named() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sgdlimits as sl
-from sgdlimits.spectra import Empirical, Training
+from sgdlimits.spectra import Empirical, Training, empirical
 from sgdlimits.spectra.krylov import leading_pairs, quadrature
 
 TASKS = [
@@ -57,15 +57,26 @@ def test_blocks_are_those_of_the_loss(task: Any, matrix: str) -> None:
         for j in range(K):
             block = whole[i * d : (i + 1) * d, j * d : (j + 1) * d]
             assert found.dense(matrix, (i, j)) == pytest.approx(block, abs=1e-12)
-    rng = np.random.default_rng(0)
-    u = rng.standard_normal(K * d)
-    assert found.whole_product(matrix, u) == pytest.approx(whole[: K * d, : K * d] @ u, abs=1e-12)
     if task.trained:
         assert found.dense(matrix, "vv") == pytest.approx(whole[K * d :, K * d :], abs=1e-12)
+        across = whole[K * d :, d : 2 * d]
+        assert found.dense(matrix, "vW1") == pytest.approx(across, abs=1e-12)
+        u = np.arange(2.0 * d).reshape(d, 2)
+        assert found.product(matrix, "vW1", u) == pytest.approx(across @ u, abs=1e-11)
+    u = np.random.default_rng(0).standard_normal((len(whole), 2))
+    assert found.product(matrix, "all", u) == pytest.approx(whole @ u, abs=1e-12)
+    assert found.product(matrix, "all", u[:, 0]) == pytest.approx(whole @ u[:, 0], abs=1e-12)
+    assert found.dense(matrix, "all") == pytest.approx(whole, abs=1e-12)
+    leading = np.sort(np.abs(np.linalg.eigvalsh(whole)))[::-1][:3]
+    assert np.abs(found.leading(matrix, ["all"], 3).values[0]) == pytest.approx(leading, rel=1e-6)
 
 
+@pytest.mark.parametrize("formed", [True, False])
 @pytest.mark.parametrize("matrix", ["hessian", "gradient"])
-def test_leading_pairs_are_those_of_dense_solvers(matrix: str) -> None:
+def test_leading_pairs_are_those_of_dense_solvers(
+    matrix: str, formed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(empirical, "DENSE", 1500 if formed else 0)
     task = sl.tasks.GaussianMixture(classes=4, precision=5.0)
     found = matrices(task, dim=120, samples=600)
     blocks = [0, 1, (0, 1)]
@@ -113,5 +124,9 @@ def test_wrong_input_is_named() -> None:
         Empirical(task, sl.spectra.DataSet(found.x, found.labels), found.W * np.nan, found.v)
     with pytest.raises(ValueError, match=r"block='W9W9' is not allowed: .*W0W0"):
         found.dense("hessian", "W9W9")
-    with pytest.raises(ValueError, match="no weighted data product"):
+    with pytest.raises(ValueError, match="block='vv' is not allowed: it must be between rows"):
         found.weights("hessian", "vv")
+    with pytest.raises(ValueError, match="block='vW0' is not allowed: it is not square"):
+        found.eigenvalues("hessian", "vW0")
+    with pytest.raises(ValueError, match="rank=13 is not allowed: blocks have only 12"):
+        found.leading("hessian", [0], 13)

@@ -5,8 +5,8 @@ Every block between rows of W is a weighted data product: with s = Wx,
     d²loss / dW_i dW_j = D_ij x xᵀ,   D_ij = d²loss / ds_i ds_j      (hessian)
     grad_i gradᵀ_j     = D_ij x xᵀ,   D_ij = dloss/ds_i dloss/ds_j   (gradient)
 
-and the block "vv" of a trained readout is a small matrix of its own. Second derivatives are almost
-sure ones: a kink contributes nothing.
+The blocks "vv" and "vW_j" of a trained readout average small matrices, and small ones times xᵀ.
+Second derivatives are almost sure ones: a kink contributes nothing.
 """
 
 import re
@@ -31,20 +31,27 @@ class Block(NamedTuple):
 
     @property
     def name(self) -> str:
-        """``"W0W1"`` or ``"vv"``."""
+        """``"W0W1"``, ``"vv"`` or ``"vW0"``."""
         return "".join("v" if k is None else f"W{k}" for k in self)
 
 
 def blocks_of(task: MultiIndex) -> list[Block]:
-    """All symmetric blocks of a task: W_i W_j with i <= j, and vv if the readout is trained."""
+    """All blocks: W_i W_j with i <= j; vv and the rectangular vW_j if the readout is trained."""
     K = task.width
     found = [Block(i, j) for i in range(K) for j in range(i, K)]
-    return [*found, Block(None, None)] if task.trained else found
+    if not task.trained:
+        return found
+    return [*found, Block(None, None), *(Block(None, j) for j in range(K))]
 
 
 def diagonal_blocks(task: MultiIndex) -> list[Block]:
     """W_0 W_0, W_1 W_1, ..., and vv if the readout is trained."""
     return [block for block in blocks_of(task) if block.i == block.j]
+
+
+def expected_outliers(task: MultiIndex, block: Block) -> int:
+    """How many outliers a block is expected to have: as many as anchors; in vv, as components."""
+    return min(len(task.means), task.width) if block.i is None else len(task.anchors)
 
 
 def find_block(task: MultiIndex, block: Any) -> Block:
@@ -61,7 +68,10 @@ def find_block(task: MultiIndex, block: Any) -> Block:
         if swapped in known:
             return swapped
     names = [candidate.name for candidate in known]
-    listed = ", ".join(names if len(names) <= 12 else [*names[:8], "...", *names[-2:]])
+    if len(names) > 15:
+        kinds = [[n for n in names if (n[0] == "v") is readout] for readout in (False, True)]
+        names = [n for kind in kinds if kind for n in (*kind[:4], "...", kind[-1])]
+    listed = ", ".join(names)
     raise ValueError(f"block={block!r} is not allowed: the blocks of this task are {listed}")
 
 
@@ -85,6 +95,58 @@ def field_weights(
         return g[i] * g[j]
 
     return jax.vmap(one)(fields, labels)
+
+
+@eqx.filter_jit
+def cross_weights(
+    task: MultiIndex,
+    matrix: str,
+    j: Index,
+    fields: Float[Array, "n K"],
+    readout: Float[Array, " K"],
+    labels: Float[Array, " n"],
+) -> Float[Array, "n K"]:
+    """What stands before xᵀ in the block vW_j, of every sample."""
+
+    def one(s: Float[Array, " K"], y: Real) -> Float[Array, " K"]:
+        if matrix == "hessian":
+            return jax.grad(lambda v: jax.grad(task.loss)(s, v, y)[j])(readout)
+        along_s, along_v = jax.grad(task.loss, (0, 1))(s, readout, y)
+        return along_s[j] * along_v
+
+    return jax.vmap(one)(fields, labels)
+
+
+Directions = tuple[Float[Array, "n K"], Float[Array, " K"] | None]
+
+
+@eqx.filter_jit
+def whole_products(
+    task: MultiIndex,
+    matrix: str,
+    fields: Float[Array, "n K"],
+    readout: Float[Array, " K"] | None,
+    labels: Float[Array, " n"],
+    along: Directions,
+) -> tuple[Float[Array, "n K"], Float[Array, "n K"] | None]:
+    """The matrix of a single sample in (s, v), times a direction: of s its own, of v the same."""
+    direction, of_readout = along
+
+    def one(
+        s: Float[Array, " K"], y: Real, ds: Float[Array, " K"]
+    ) -> tuple[Float[Array, " K"], Float[Array, " K"] | None]:
+        def gradient(s: Any, v: Any) -> Any:
+            if v is None:
+                return jax.grad(task.loss)(s, v, y), None
+            return jax.grad(task.loss, (0, 1))(s, v, y)
+
+        if matrix == "hessian":
+            return jax.jvp(gradient, (s, readout), (ds, of_readout))[1]
+        of_s, of_v = gradient(s, readout)
+        size = of_s @ ds + (0.0 if of_v is None else of_v @ of_readout)
+        return of_s * size, None if of_v is None else of_v * size
+
+    return jax.vmap(one)(fields, labels, direction)
 
 
 @eqx.filter_jit

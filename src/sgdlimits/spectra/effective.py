@@ -9,6 +9,7 @@ y the coordinates of Y in the span F of anchors and weights. Its eigenvector has
 ⟨a, w⟩² / (wᵀ(1 − dA/dz)w) with a unit vector a of F, w spanning the kernel of A − z.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from sgdlimits import _checks
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Number, StateLike, WholeNumber, Word
 from sgdlimits.spectra import bulk as bulks
-from sgdlimits.spectra.blocks import MATRICES, find_block
+from sgdlimits.spectra.blocks import MATRICES, expected_outliers, find_block
 from sgdlimits.spectra.law import Law, block_law, readout_block
 from sgdlimits.tasks import MultiIndex
 
@@ -47,17 +48,27 @@ class EffectiveSpectrum:
         edges: ends of the intervals of the continuous part, increasing: low, high, low, high, …
         atom: its mass at zero.
         outliers: eigenvalues off the bulk, from the largest absolute value down.
+        alignment: of the weights of a diagonal block with its leading eigenvectors, as in
+            :func:`sgdlimits.spectra.track`; those in the bulk add nothing. NaN off the diagonal.
     """
 
     edges: np.ndarray
     atom: float
     outliers: list[Outlier]
+    alignment: float
 
-    def __init__(self, bulk: bulks.Bulk | None, edges: np.ndarray, outliers: list[Outlier]):
+    def __init__(
+        self,
+        bulk: bulks.Bulk | None,
+        edges: np.ndarray,
+        outliers: list[Outlier],
+        alignment: float,
+    ):
         self._bulk = bulk
         self.edges = edges
         self.atom = 0.0 if bulk is None else bulks.atom(bulk)
         self.outliers = sorted(outliers, key=lambda outlier: -abs(outlier.value))
+        self.alignment = alignment
 
     @double_precision
     def density(self, x: Any) -> np.ndarray:
@@ -108,32 +119,56 @@ def effective(
     nodes = _checks.integer("nodes", nodes, least=2)
     checked = task.check_state(state)
     found = find_block(task, block)
+    if found.i is None and found.j is not None:
+        raise ValueError(f"block={found.name!r} is not allowed: it is not square")
+    expected = expected_outliers(task, found)
     if found.i is None:
-        values = np.linalg.eigvalsh(readout_block(task, checked, matrix, nodes))
-        return EffectiveSpectrum(None, np.zeros(0), [Outlier(float(x), 1, {}) for x in values])
+        values, vectors = np.linalg.eigh(readout_block(task, checked, matrix, nodes))
+        rho = _aligned(list(zip(values, vectors.T, strict=True)), checked["v"], expected)
+        alone = [Outlier(float(x), 1, {}) for x in values]
+        return EffectiveSpectrum(None, np.zeros(0), alone, rho)
     law = block_law(task, checked, matrix, found, nodes)
     bulk = bulks.compressed(law.D, law.probabilities, ratio, law.precision)
     m = bulks.edges(bulk)
     if len(m) == 0:  # D vanishes: so does the block
-        return EffectiveSpectrum(bulk, np.zeros(0), [])
+        return EffectiveSpectrum(bulk, np.zeros(0), [], math.nan)
+    pairs = _pairs(law, bulk, m)
     edges = bulk.position(m)
-    outliers = _outliers(law, bulk, m, task.anchors)
-    return EffectiveSpectrum(bulk, edges, outliers)
+    outliers = _grouped(pairs, float(np.max(np.abs(edges))), task.anchors, law.anchors)
+    own = law.rows[found.i] if found.i == found.j else None
+    rho = math.nan if own is None else _aligned(pairs, own, expected)
+    return EffectiveSpectrum(bulk, edges, outliers, rho)
 
 
-def _outliers(law: Law, bulk: bulks.Bulk, m: np.ndarray, anchors: tuple[str, ...]) -> list[Outlier]:
+Pair = tuple[float, np.ndarray]
+"""An outlier, and the part in F of its unit eigenvector."""
+
+
+def _aligned(pairs: list[Pair], own: np.ndarray, rank: int) -> float:
+    leading = sorted(pairs, key=lambda pair: -abs(pair[0]))[:rank]
+    square = sum(float(own @ w) ** 2 for _, w in leading)
+    size = float(own @ own)
+    return math.sqrt(square / size) if size > 0 else math.nan
+
+
+def _pairs(law: Law, bulk: bulks.Bulk, m: np.ndarray) -> list[Pair]:
     """In every stretch off the support: to the left, to the right, and in the gaps."""
     stretches = [(0.0, m[0]), *zip(m[1:-1:2], m[2:-1:2], strict=True), (m[-1], 0.0)]
     moments = _Moments(law)
-    scale = float(np.max(np.abs(bulk.position(m))))
-    found: list[tuple[float, np.ndarray]] = []
+    found: list[Pair] = []
     for first, last in stretches:
         if first * last < 0 or abs(first - last) < 1e-300:  # m = ∞ lies between: the point z = 0
             continue
         found += _crossings(moments, bulk, first, last)
-    found.sort(key=lambda pair: pair[0])
-    groups: list[list[tuple[float, np.ndarray]]] = []
-    for pair in found:
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def _grouped(
+    pairs: list[Pair], scale: float, names: tuple[str, ...], anchors: np.ndarray
+) -> list[Outlier]:
+    """Outliers that are one, joined; ``scale`` is the size of the bulk."""
+    groups: list[list[Pair]] = []
+    for pair in pairs:
         if groups and abs(pair[0] - groups[-1][-1][0]) < SAME * max(scale, abs(pair[0])):
             groups[-1].append(pair)
         else:
@@ -144,8 +179,8 @@ def _outliers(law: Law, bulk: bulks.Bulk, m: np.ndarray, anchors: tuple[str, ...
             len(group),
             dict(
                 zip(
-                    anchors,
-                    np.sum([(law.anchors @ w) ** 2 for _, w in group], axis=0).tolist(),
+                    names,
+                    np.sum([(anchors @ w) ** 2 for _, w in group], axis=0).tolist(),
                     strict=True,
                 )
             ),
@@ -211,9 +246,7 @@ class _Interpolated:
         return (2 * m - self.first - self.last) / (self.last - self.first)
 
 
-def _crossings(
-    moments: _Moments, bulk: bulks.Bulk, first: float, last: float
-) -> list[tuple[float, np.ndarray]]:
+def _crossings(moments: _Moments, bulk: bulks.Bulk, first: float, last: float) -> list[Pair]:
     """Where an eigenvalue of A(m) equals z(m): every branch of A(m) − z(m) falls with z."""
     width = last - first
     # at m = 0, z = ±∞, A is finite: the signs there are known

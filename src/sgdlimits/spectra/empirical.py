@@ -3,7 +3,8 @@
     hessian = (1/n) Σ_l ∇²loss(x_l),   gradient = (1/n) Σ_l ∇loss(x_l) ∇loss(x_l)ᵀ
 
 without the ridge. A block between rows of W is (1/n) Xᵀ diag(D) X (:mod:`blocks`): two products
-with the data for a product with the block, never a loop over samples, never a matrix unless asked.
+with the data for a product with the block, never a loop over samples; and so is the whole matrix,
+which is never formed unless asked.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from scipy.linalg.blas import dsyrk
 
 from sgdlimits import _checks
 from sgdlimits._precision import as_arrays, double_precision
@@ -18,13 +20,19 @@ from sgdlimits._types import WholeNumber, Word
 from sgdlimits.spectra.blocks import (
     MATRICES,
     Block,
+    cross_weights,
     field_weights,
     find_block,
     readout_matrices,
+    whole_products,
 )
 from sgdlimits.spectra.data import DataSet, Weights
-from sgdlimits.spectra.krylov import Pairs, leading_pairs, quadrature
+from sgdlimits.spectra.krylov import Pairs, leading_pairs, quadrature, top_pairs
 from sgdlimits.tasks import MultiIndex
+
+ALL = "all"
+DENSE = 1500  # rows of a block up to which it is formed to find its leading eigenpairs
+CHUNK = 4096  # samples
 
 
 class Empirical:
@@ -49,6 +57,7 @@ class Empirical:
             wanted = "must be given" if task.trained else "must be None"
             raise ValueError(f"v={v!r} is not allowed: v {wanted} for {type(task).__name__}")
         self.v = None if v is None else _checks.array("v", v, (task.width,))
+        self.size = self.W.size + (0 if v is None else task.width)
         self.fields = x @ self.W.T
         self._weights: dict[tuple[str, Block], np.ndarray] = {}
 
@@ -57,7 +66,7 @@ class Empirical:
         """D of every sample, for a block between rows of W."""
         found = self._block(matrix, block)
         if found.i is None:
-            raise ValueError("block='vv' is not allowed: it is no weighted data product")
+            raise ValueError(f"block={found.name!r} is not allowed: it must be between rows of W")
         key = (str(matrix), found)
         if key not in self._weights:
             pair = jnp.asarray(found.i), jnp.asarray(found.j)
@@ -68,38 +77,62 @@ class Empirical:
         return self._weights[key]
 
     def product(self, matrix: Word, block: Any, vectors: Any) -> np.ndarray:
-        """A block times a vector, or times the columns of a matrix."""
-        D = self.weights(matrix, block)
+        """A block, or "all", times a vector or times the columns of a matrix."""
         columns = np.asarray(vectors, dtype=float)
+        if block == ALL:
+            each = [self._whole_product(matrix, u) for u in columns.reshape(len(columns), -1).T]
+            return np.stack(each, axis=1).reshape(-1, *columns.shape[1:])
+        found = self._block(matrix, block)
+        if found.i is None:
+            return self.dense(matrix, found) @ columns
+        D = self.weights(matrix, found)
         image = self.x @ columns
         return self.x.T @ (D.reshape(-1, *[1] * (columns.ndim - 1)) * image) / len(self.x)
 
-    def whole_product(self, matrix: Word, vector: Any) -> np.ndarray:
-        """The part of all rows of W, (width·dim)², times a vector of width·dim entries."""
-        K, n = self.task.width, len(self.x)
-        u = _checks.array("vector", vector, (K * self.dim,)).reshape(K, self.dim)
-        seen = self.x @ u.T
-        image = np.zeros((n, K))
-        for i in range(K):
-            for j in range(K):
-                image[:, i] += self.weights(matrix, (i, j)) * seen[:, j]
-        return np.asarray((image.T @ self.x).ravel() / n)
+    @double_precision
+    def _whole_product(self, matrix: Word, vector: np.ndarray) -> np.ndarray:
+        _checks.choice("matrix", matrix, MATRICES)
+        u = _checks.array("vectors", vector, (self.size,))
+        rows = u[: self.W.size].reshape(self.W.shape)
+        readout = None if self.v is None else jnp.asarray(u[self.W.size :])
+        along = (jnp.asarray(self.x @ rows.T), readout)
+        of_s, of_v = whole_products(as_arrays(self.task), matrix, *self._seen(), along)
+        parts = [(np.asarray(of_s).T @ self.x).ravel() / len(self.x)]
+        if of_v is not None:
+            parts.append(np.asarray(of_v).mean(axis=0))
+        return np.concatenate(parts)
 
     @double_precision
     def dense(self, matrix: Word, block: Any) -> np.ndarray:
-        """A block as an array."""
+        """A block as an array; "all" is the whole matrix, rows of W one after another, then v."""
+        if block == ALL:
+            return self._assembled(matrix)
         found = self._block(matrix, block)
-        if found.i is None:
-            fields, readout, labels = self._seen()
-            assert readout is not None
-            even = jnp.full(len(self.x), 1 / len(self.x))
-            task = as_arrays(self.task)
+        n, task = len(self.x), as_arrays(self.task)
+        if found.i is not None:
+            return _weighted(self.x, self.weights(matrix, found)) / n
+        fields, readout, labels = self._seen()
+        if found.j is None:
+            even = jnp.full(n, 1 / n)
             return np.asarray(readout_matrices(task, matrix, fields, readout, labels, even))
-        return self.product(matrix, found, np.eye(self.dim))
+        each = cross_weights(task, matrix, jnp.asarray(found.j), fields, readout, labels)
+        return np.asarray(each).T @ self.x / n
+
+    def _assembled(self, matrix: Word) -> np.ndarray:
+        K = self.task.width
+        rows = [[self.dense(matrix, (i, j)) for j in range(K)] for i in range(K)]
+        if self.v is not None:
+            across = [self.dense(matrix, Block(None, j)) for j in range(K)]
+            rows = [[*row, below.T] for row, below in zip(rows, across, strict=True)]
+            rows.append([*across, self.dense(matrix, "vv")])
+        return np.block(rows)
 
     def eigenvalues(self, matrix: Word, block: Any) -> np.ndarray:
         """All eigenvalues of a block, increasing; forms it."""
-        return np.linalg.eigvalsh(self.dense(matrix, block))
+        A = self.dense(matrix, block)
+        if A.shape[0] != A.shape[1]:
+            raise ValueError(f"block={block!r} is not allowed: it is not square")
+        return np.linalg.eigvalsh(A)
 
     def leading(
         self,
@@ -109,8 +142,31 @@ class Empirical:
         start: np.ndarray | None = None,
         tolerance: float = 1e-8,
     ) -> Pairs:
-        """Leading eigenpairs, by absolute value, of several blocks between rows of W at once."""
+        """Leading eigenpairs, by absolute value, of several blocks between rows of W, or of "all".
+
+        Blocks of at most ``DENSE`` rows are formed one at a time: that is faster. Larger ones are
+        never formed: all take the steps of a block Lanczos method together, from ``start`` if
+        given, until residuals are below ``tolerance`` times the largest eigenvalue.
+        """
         k = _checks.integer("rank", rank, least=1)
+        if list(blocks) == [ALL]:
+
+            def whole(vectors: np.ndarray) -> np.ndarray:
+                return self.product(matrix, ALL, vectors[0])[None]
+
+            return leading_pairs(whole, 1, self.size, k, start=start, tolerance=tolerance)
+        if k > self.dim:
+            raise ValueError(f"rank={k} is not allowed: blocks have only {self.dim} eigenvalues")
+        if self.dim <= DENSE:
+            pairs = [
+                top_pairs(
+                    self.dense(matrix, block),
+                    k,
+                    positive=bool(np.all(self.weights(matrix, block) >= 0)),
+                )
+                for block in blocks
+            ]
+            return Pairs(np.stack([p.values for p in pairs]), np.stack([p.vectors for p in pairs]))
         D = np.stack([self.weights(matrix, block) for block in blocks], axis=1) / len(self.x)
 
         def apply(vectors: np.ndarray) -> np.ndarray:
@@ -128,8 +184,9 @@ class Empirical:
         """Nodes and weights of the spectral measure, by stochastic Lanczos quadrature."""
         probes = _checks.integer("probes", probes, least=1)
         steps = _checks.integer("steps", steps, least=2)
+        size = self.size if block == ALL else self.dim
         nodes, weights = quadrature(
-            lambda u: self.product(matrix, block, u), self.dim, probes=probes, steps=steps, seed=0
+            lambda u: self.product(matrix, block, u), size, probes=probes, steps=steps, seed=0
         )
         return nodes.ravel(), weights.ravel()
 
@@ -140,6 +197,23 @@ class Empirical:
     def _seen(self) -> tuple[Any, Any, Any]:
         readout = None if self.v is None else jnp.asarray(self.v)
         return jnp.asarray(self.fields), readout, jnp.asarray(self.labels)
+
+
+def _weighted(x: np.ndarray, D: np.ndarray) -> np.ndarray:
+    """Xᵀ diag(D) X, a few thousand samples at a time; half the work where D has one sign."""
+    one_sign = bool(np.all(D >= 0) or np.all(D <= 0))
+    total = np.zeros((x.shape[1], x.shape[1]), order="F")
+    for first in range(0, len(x), CHUNK):
+        part, weights = x[first : first + CHUNK], D[first : first + CHUNK, None]
+        if one_sign:
+            scaled = np.sqrt(np.abs(weights)) * part
+            total = dsyrk(1.0, scaled.T, beta=1.0, c=total, overwrite_c=True)
+        else:
+            total += part.T @ (weights * part)
+    if not one_sign:
+        return (total + total.T) / 2
+    sign = 1.0 if D.sum() >= 0 else -1.0
+    return sign * (np.triu(total) + np.triu(total, 1).T)
 
 
 def at(task: MultiIndex, data: DataSet, weights: Weights) -> Empirical:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import eigh
 
 Apply = Callable[[np.ndarray], np.ndarray]
 """From vectors (operators, size, columns) to each operator applied to its own."""
@@ -37,7 +38,8 @@ def leading_pairs(
     """
     width = min(rank + EXTRA, size)
     if size <= BLOCKS * width:  # no smaller than its Krylov basis
-        return _dense_pairs(apply, count, size, rank)
+        found = [top_pairs(A, rank) for A in apply(np.tile(np.eye(size), (count, 1, 1)))]
+        return Pairs(np.stack([p.values for p in found]), np.stack([p.vectors for p in found]))
     rng = np.random.default_rng(seed)
     block = rng.standard_normal((count, size, width))
     if start is not None:
@@ -71,13 +73,16 @@ def leading_pairs(
     return Pairs(values[:, :rank], vectors[:, :, :rank])
 
 
-def _dense_pairs(apply: Apply, count: int, size: int, rank: int) -> Pairs:
-    matrices = apply(np.tile(np.eye(size), (count, 1, 1)))
-    values, vectors = np.linalg.eigh((matrices + np.swapaxes(matrices, 1, 2)) / 2)
-    order = np.argsort(-np.abs(values), axis=1)[:, :rank]
-    return Pairs(
-        np.take_along_axis(values, order, 1), np.take_along_axis(vectors, order[:, None, :], 2)
-    )
+def top_pairs(matrix: np.ndarray, rank: int, *, positive: bool = False) -> Pairs:
+    """Eigenpairs of the largest absolute values of a symmetric matrix, by a dense method.
+
+    Of a matrix that is known to have no negative eigenvalues only the largest are computed.
+    """
+    size = len(matrix)
+    subset = (max(0, size - rank), size - 1) if positive else None
+    values, vectors = eigh(matrix, subset_by_index=subset)
+    order = np.argsort(-np.abs(values))[:rank]
+    return Pairs(values[order], vectors[:, order])
 
 
 def quadrature(

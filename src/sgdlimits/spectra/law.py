@@ -34,6 +34,7 @@ class Law(NamedTuple):
     slope: np.ndarray  # (f, p)
     rest: np.ndarray  # (f, f)
     anchors: np.ndarray  # (r, f): unit vectors along the anchors
+    rows: np.ndarray  # (K, f): the weights
     precision: float
 
 
@@ -47,6 +48,7 @@ class Fields(NamedTuple):
     means: np.ndarray
     slope: np.ndarray
     rest: np.ndarray
+    rows: np.ndarray  # (K, f)
 
 
 def block_law(task: MultiIndex, state: State, matrix: str, block: Block, nodes: int) -> Law:
@@ -71,6 +73,7 @@ def block_law(task: MultiIndex, state: State, matrix: str, block: Block, nodes: 
         found.slope,
         found.rest,
         anchors,
+        found.rows,
         float(task.precision),
     )
 
@@ -113,7 +116,7 @@ def fields_at(task: MultiIndex, state: State, nodes: int) -> Fields:
     y = means[:, None] + xi @ slope.T
     labels = _labels(task, y[..., :r] @ L.T, noise)
     probabilities = np.asarray(task.weights)[:, None] * rule.weights
-    return Fields(y @ W.T, labels, probabilities, xi, means, slope, rest)
+    return Fields(y @ W.T, labels, probabilities, xi, means, slope, rest, W)
 
 
 def _row_space(matrix: np.ndarray) -> np.ndarray:

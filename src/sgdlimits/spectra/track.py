@@ -10,7 +10,7 @@ from sgdlimits._precision import double_precision
 from sgdlimits._progress import progress
 from sgdlimits._types import Number, State, StateLike, WholeNumber, Word
 from sgdlimits.spectra.alignment import alignment, orthonormal
-from sgdlimits.spectra.blocks import MATRICES, Block, diagonal_blocks
+from sgdlimits.spectra.blocks import MATRICES, diagonal_blocks, expected_outliers
 from sgdlimits.spectra.data import Training, Weights, anchors
 from sgdlimits.spectra.empirical import Empirical, at
 from sgdlimits.tasks import MultiIndex
@@ -87,11 +87,6 @@ def _times(times: Any) -> np.ndarray:
     return grid
 
 
-def ranks(task: MultiIndex, block: Block) -> int:
-    """How many outliers a block is expected to have."""
-    return min(len(task.means), task.width) if block.i is None else len(task.anchors)
-
-
 def _look(
     matrices: Empirical, weights: Weights, previous: dict[str, np.ndarray], *, full: bool
 ) -> State:
@@ -131,7 +126,9 @@ def _look(
                     found["spectrum"][number, place] = matrices.eigenvalues(matrix, block)
             found["eigenvalues"][number, place, : len(values)] = values
             assert own is not None
-            found["alignment"][number, place] = alignment(own, vectors[:, : ranks(task, block)])
+            found["alignment"][number, place] = alignment(
+                own, vectors[:, : expected_outliers(task, block)]
+            )
     span = orthonormal(A.T, dim)
     outside = weights.W - weights.W @ span @ span.T
     found["residual"] = np.linalg.norm(outside, axis=1) / np.linalg.norm(weights.W, axis=1)
