@@ -1,4 +1,4 @@
-"""Shapes and types in signatures are checked at run time in every test; two workers share the cores."""
+"""Shapes and types in signatures are checked at run time in every test; workers share the cores."""
 
 import os
 
@@ -9,7 +9,7 @@ import tests.typechecking
 
 install_import_hook("sgdlimits", f"{tests.typechecking.__name__}.checked")
 
-# Two workers with a core each: the threads of BLAS would only wait for one another. Set here, in the
+# Two workers with a core each: threads of BLAS would only wait for one another. Set here, in the
 # process that starts the workers, it is set before they import NumPy.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

@@ -14,6 +14,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
         ("your_own_task", "largest gap"),
         ("is_my_set_closed", "quiet, noisy) is closed"),
         ("pca_portrait", "stable at m"),
+        ("digits_spectra", "gradient out start  9"),
         ("tensor_bifurcation", "order 4: fold at snr = [6.75, 6.75]"),
     ],
 )

@@ -120,7 +120,7 @@ def test_alignment_and_overlaps(matrix: str) -> None:
         vectors = found.leading(matrix, [0], 3).vectors[0]
         aligned.append(spectra.alignment(W[0], vectors))
         overlaps.append((spectra.anchors(task, dim) @ vectors[:, 0]) ** 2)
-    error = np.std(aligned, ddof=1) / 8**0.5
+    error = float(np.std(aligned, ddof=1)) / 8**0.5
     assert np.mean(aligned) == pytest.approx(predicted.alignment, abs=4 * error + 5 / dim)
     assert predicted.alignment < 0.97  # not the trivial answer
     first = np.array(list(predicted.outliers[0].overlaps.values()))

@@ -46,6 +46,12 @@ def test_the_run_is_that_of_simulate() -> None:
     leading = found.eigenvalues.sel(matrix="gradient", block="W2W2").values[1]
     assert leading[0] == pytest.approx(spectrum[np.argmax(np.abs(spectrum))], rel=1e-7)
     assert np.isfinite(found.eigenvalues.sel(block="vv").values[..., :4]).all()
+    fewer = spectra.track(
+        task, dim=60, samples=100, times=[0.0, 0.5], seed=4, init=start, blocks=["vv", 2]
+    )
+    for name in ("eigenvalues", "alignment"):
+        chosen = found[name].sel(block=["vv", "W2W2"])
+        assert fewer[name].values == pytest.approx(chosen.values, abs=1e-9, nan_ok=True)
 
 
 def test_training_data_are_what_sgd_has_seen() -> None:
@@ -81,6 +87,8 @@ def test_wrong_input_is_named() -> None:
         spectra.track(task, dim=20, samples=5, times=[1.0, 0.5])
     with pytest.raises(ValueError, match="data='both' is not allowed"):
         spectra.track(task, dim=20, samples=5, times=[0.0], data="both")
+    with pytest.raises(ValueError, match=r"blocks=\['W0W1'\] is not allowed: .* on the diagonal"):
+        spectra.track(task, dim=20, samples=5, times=[0.0], blocks=["W0W1"])
     with pytest.raises(ValueError, match="dim=1 is not allowed"):
         spectra.track(task, dim=1, samples=5, times=[0.0])
 

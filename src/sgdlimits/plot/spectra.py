@@ -65,7 +65,7 @@ def eigenvalues_over_time(
     """Draw the leading eigenvalues of a block over time, with predicted outliers and bulk edges.
 
     Args:
-        tracked: a result of :func:`sgdlimits.spectra.track`.
+        tracked: a result of :func:`sgdlimits.spectra.track`, or of a Tracker.
         block: such as ``"W0W0"`` or ``"vv"``.
         matrix: "hessian" or "gradient".
         predicted: the Dataset of :func:`sgdlimits.spectra.effective_path`, or None.
@@ -105,7 +105,7 @@ def eigenvalues_over_time(
                 label="effective bulk",
             )
             panel.plot(time, curves, color=style.LIMIT, lw=1.3, label="effective outliers")
-        panel.set(xlabel=style.TIME_LABEL, ylabel=f"eigenvalues, {_MATRICES[matrix]} {block}")
+        panel.set(xlabel=_time(tracked), ylabel=f"eigenvalues, {_MATRICES[matrix]} {block}")
         _legend(panel)
         if axes is None:
             style.put_caption(figure, style.caption(tracked))
@@ -118,26 +118,27 @@ def alignment(
     """Draw over time how the weights of each block align with its leading eigenvectors.
 
     Args:
-        tracked: a result of :func:`sgdlimits.spectra.track`.
+        tracked: a result of :func:`sgdlimits.spectra.track`, or of a Tracker.
         blocks: names of blocks, all of them by default.
-        axes: two axes, for the Hessian and the gradient matrix, in place of a new figure.
+        axes: one for each matrix, in place of a new figure.
 
     Returns:
         The figure; :func:`sgdlimits.plot.save` writes it.
     """
     names = [str(name) for name in tracked.block.values] if blocks is None else list(blocks)
     with style.figure_style():
+        matrices = [str(matrix) for matrix in tracked.matrix.values]
         if axes is None:
-            figure = Figure(figsize=(9.6, 3.6), layout="constrained")
-            panels = list(figure.subplots(1, 2, sharey=True))
+            figure = Figure(figsize=(4.8 * len(matrices), 3.6), layout="constrained")
+            panels = list(np.ravel(figure.subplots(1, len(matrices), sharey=True)))
             style.put_caption(figure, style.caption(tracked))
         else:
-            figure, panels = given_panels(axes, len(_MATRICES), "matrices")
-        for panel, (matrix, title) in zip(panels, _MATRICES.items(), strict=True):
+            figure, panels = given_panels(axes, len(matrices), "matrices")
+        for panel, matrix in zip(panels, matrices, strict=True):
             for name in names:
                 chosen = _chosen(tracked, matrix, name)
                 panel.plot(chosen.time, chosen.alignment, "o-", ms=3, lw=1.1, label=name)
-            panel.set(xlabel=style.TIME_LABEL, title=title, ylim=(0, 1.03))
+            panel.set(xlabel=_time(tracked), title=_MATRICES[matrix], ylim=(0, 1.03))
         panels[0].set_ylabel("alignment with leading eigenvectors")
         if len(names) <= 12:
             panels[-1].legend(ncols=2, fontsize=8)
@@ -149,9 +150,13 @@ def _chosen(tracked: xr.Dataset, matrix: str, block: str) -> xr.Dataset:
         raise ValueError(
             f"tracked of kind {tracked.attrs.get('kind')!r} is not allowed: it must come from track"
         )
-    _checks.choice("matrix", matrix, tuple(_MATRICES))
+    _checks.choice("matrix", matrix, [str(name) for name in tracked.matrix.values])
     _checks.choice("block", block, [str(name) for name in tracked.block.values])
     return tracked.sel(matrix=matrix, block=block)
+
+
+def _time(tracked: xr.Dataset) -> str:
+    return str(tracked.attrs.get("time_label", style.TIME_LABEL))
 
 
 def _legend(panel: Axes) -> None:

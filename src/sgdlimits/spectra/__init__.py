@@ -11,6 +11,7 @@ from sgdlimits.spectra.data import DataSet, Training, Weights, anchors
 from sgdlimits.spectra.effective import EffectiveSpectrum, Outlier, effective
 from sgdlimits.spectra.empirical import Empirical
 from sgdlimits.spectra.network import Network
+from sgdlimits.spectra.network_track import Tracker
 from sgdlimits.spectra.path import EffectivePath, Transition, effective_path
 from sgdlimits.spectra.track import hidden_classes, track
 
@@ -21,6 +22,7 @@ __all__ = [
     "Empirical",
     "Network",
     "Outlier",
+    "Tracker",
     "Training",
     "Transition",
     "Weights",

@@ -14,11 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-EACH, BINS = 64, 512  # atoms kept one by one at both ends of the law of D, and bins between them
 GRID = 128  # points at which gaps in the support are looked for
 SPECK = 2e-3  # intervals with less of the mass than this are not separate ones
 LEVELS = 22  # heights above the real axis, each 0.35 of the one before
-_EPSILON = 1e-13
 
 
 class Bulk(NamedTuple):
@@ -38,24 +36,6 @@ class Bulk(NamedTuple):
         scaled = np.multiply.outer(m, self.weights)
         squares = (scaled / (1 + scaled / self.ratio)) ** 2
         return np.asarray(1 - squares @ self.probabilities / self.ratio)
-
-
-def compressed(D: np.ndarray, probabilities: np.ndarray, ratio: float, precision: float) -> Bulk:
-    """A law of few atoms with the same ends and nearly the same moments."""
-    values, chances = D.ravel() / precision, probabilities.ravel()
-    largest = np.max(np.abs(values), initial=0.0)
-    kept = np.abs(values) > _EPSILON * largest
-    order = np.argsort(values[kept], kind="stable")
-    values, chances = values[kept][order], chances[kept][order]
-    if len(values) > 2 * EACH + BINS:
-        middle = np.array_split(np.arange(EACH, len(values) - EACH), BINS)
-        groups = [*np.arange(EACH)[:, None], *middle]
-        groups += [*np.arange(len(values) - EACH, len(values))[:, None]]
-        starts = [group[0] for group in groups]
-        sums = np.add.reduceat(chances, starts)
-        values = np.add.reduceat(values * chances, starts) / sums
-        chances = sums
-    return Bulk(values, chances, ratio)
 
 
 def atom(bulk: Bulk) -> float:

@@ -13,19 +13,18 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.polynomial import chebyshev
 from scipy.optimize import brentq
 
 from sgdlimits import _checks
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Number, StateLike, WholeNumber, Word
 from sgdlimits.spectra import bulk as bulks
+from sgdlimits.spectra.atoms import Atoms, atoms
 from sgdlimits.spectra.blocks import MATRICES, expected_outliers, find_block
-from sgdlimits.spectra.law import Law, block_law, readout_block
+from sgdlimits.spectra.law import block_law, readout_block
 from sgdlimits.tasks import MultiIndex
 
 NODES = 2**14
-CHEBYSHEV = 24  # points in m between an edge and infinity at which A(m) is computed
 SAME = 1e-3  # outliers closer than this, relative to the spectrum, are one: quadrature splits them
 
 
@@ -91,6 +90,7 @@ def effective(
     matrix: Word = "hessian",
     block: Any = 0,
     nodes: WholeNumber = NODES,
+    dim: WholeNumber | None = None,
 ) -> EffectiveSpectrum:
     """Predict the spectrum of a block of the empirical Hessian or gradient matrix.
 
@@ -103,6 +103,9 @@ def effective(
         matrix: "hessian" (of the loss without its ridge) or "gradient" (second moments).
         block: such as "W0W0" or (0, 0) or 0; "W0W1"; "vv" for a trained readout.
         nodes: quadrature nodes per component.
+        dim: of a finite matrix, None for the limit. Where large D are rare, as at the end of
+            training, a finite matrix has not met those that make the edge of the limit: its own
+            edge is that of the law of D as ratio·dim samples show it.
 
     >>> import sgdlimits as sl
     >>> task = sl.tasks.GaussianMixture(classes=2, precision=10.0)
@@ -117,6 +120,9 @@ def effective(
     ratio = _checks.positive("ratio", ratio)
     matrix = _checks.choice("matrix", matrix, MATRICES)
     nodes = _checks.integer("nodes", nodes, least=2)
+    size = None if dim is None else task.check_dim(dim)
+    if size is not None:  # enough nodes to know the largest D among as many samples
+        nodes = max(nodes, 4 * math.ceil(ratio * size / len(task.means)))
     checked = task.check_state(state)
     found = find_block(task, block)
     if found.i is None and found.j is not None:
@@ -128,11 +134,12 @@ def effective(
         alone = [Outlier(float(x), 1, {}) for x in values]
         return EffectiveSpectrum(None, np.zeros(0), alone, rho)
     law = block_law(task, checked, matrix, found, nodes)
-    bulk = bulks.compressed(law.D, law.probabilities, ratio, law.precision)
+    found_atoms = atoms(law, law.D.size if size is None else max(1, round(ratio * size)))
+    bulk = bulks.Bulk(found_atoms.D / law.precision, found_atoms.probabilities, ratio)
     m = bulks.edges(bulk)
     if len(m) == 0:  # D vanishes: so does the block
         return EffectiveSpectrum(bulk, np.zeros(0), [], math.nan)
-    pairs = _pairs(law, bulk, m)
+    pairs = _pairs(found_atoms, bulk, m, ratio * law.precision)
     edges = bulk.position(m)
     outliers = _grouped(pairs, float(np.max(np.abs(edges))), task.anchors, law.anchors)
     own = law.rows[found.i] if found.i == found.j else None
@@ -151,15 +158,14 @@ def _aligned(pairs: list[Pair], own: np.ndarray, rank: int) -> float:
     return math.sqrt(square / size) if size > 0 else math.nan
 
 
-def _pairs(law: Law, bulk: bulks.Bulk, m: np.ndarray) -> list[Pair]:
+def _pairs(law: Atoms, bulk: bulks.Bulk, m: np.ndarray, scale: float) -> list[Pair]:
     """In every stretch off the support: to the left, to the right, and in the gaps."""
     stretches = [(0.0, m[0]), *zip(m[1:-1:2], m[2:-1:2], strict=True), (m[-1], 0.0)]
-    moments = _Moments(law)
     found: list[Pair] = []
     for first, last in stretches:
         if first * last < 0 or abs(first - last) < 1e-300:  # m = ∞ lies between: the point z = 0
             continue
-        found += _crossings(moments, bulk, first, last)
+        found += _crossings(law, bulk, first, last, scale)
     return sorted(found, key=lambda pair: pair[0])
 
 
@@ -189,83 +195,21 @@ def _grouped(
     ]
 
 
-class _Moments:
-    """E[f(D) y yᵀ] for many functions f at once, from moments of ξ."""
-
-    def __init__(self, law: Law):
-        self.law = law
-        p = law.nodes.shape[1]
-        upper = np.triu_indices(p)
-        products = law.nodes[:, upper[0]] * law.nodes[:, upper[1]]
-        self.features = np.concatenate([np.ones((len(law.nodes), 1)), law.nodes, products], axis=1)
-        self.upper = upper
-
-    def between(self, first: float, last: float, ratio: float) -> "_Interpolated":
-        """A(m) on a stretch, by Chebyshev interpolation: it is analytic there."""
-        points = chebyshev.chebpts1(CHEBYSHEV)
-        values = self.matrices((first + last) / 2 + (last - first) / 2 * points, ratio)
-        return _Interpolated(first, last, chebyshev.chebfit(points, _flat(values), CHEBYSHEV - 1))
-
-    def matrices(self, m: np.ndarray, ratio: float) -> np.ndarray:
-        """A at every m."""
-        law, p = self.law, self.law.nodes.shape[1]
-        scaled = law.D / (ratio * law.precision)
-        chances = law.D * law.probabilities
-        sums = np.stack([(chances / (1 + scaled * x)) @ self.features for x in m])
-        second = np.zeros((len(m), p, p))
-        second[:, *self.upper] = sums[:, :, p + 1 :].sum(1)
-        second = second + np.swapaxes(np.triu(second, 1), 1, 2)
-        cross = law.means.T @ sums[:, :, 1 : p + 1] @ law.slope.T
-        total = law.slope @ second @ law.slope.T + cross + np.swapaxes(cross, 1, 2)
-        zeroth = sums[:, :, 0]
-        total += np.einsum("mc,ci,cj->mij", zeroth, law.means, law.means)
-        return total + zeroth.sum(1)[:, None, None] * law.rest
-
-
-def _flat(matrices: np.ndarray) -> np.ndarray:
-    return matrices.reshape(len(matrices), -1)
-
-
-class _Interpolated:
-    """A matrix-valued polynomial on a stretch."""
-
-    def __init__(self, first: float, last: float, coefficients: np.ndarray):
-        self.first, self.last = first, last
-        self.coefficients = coefficients
-        self.slopes = chebyshev.chebder(coefficients)
-        self.size = round(coefficients.shape[1] ** 0.5)
-
-    def __call__(self, m: float) -> np.ndarray:
-        return chebyshev.chebval(self._place(m), self.coefficients).reshape(self.size, self.size)
-
-    def derivative(self, m: float) -> np.ndarray:
-        scale = 2 / (self.last - self.first)
-        return scale * chebyshev.chebval(self._place(m), self.slopes).reshape(self.size, self.size)
-
-    def _place(self, m: float) -> float:
-        return (2 * m - self.first - self.last) / (self.last - self.first)
-
-
-def _crossings(moments: _Moments, bulk: bulks.Bulk, first: float, last: float) -> list[Pair]:
+def _crossings(law: Atoms, bulk: bulks.Bulk, first: float, last: float, scale: float) -> list[Pair]:
     """Where an eigenvalue of A(m) equals z(m): every branch of A(m) − z(m) falls with z."""
-    width = last - first
+
+    def branches(m: float) -> np.ndarray:
+        return np.linalg.eigvalsh(law.matrix(m, scale)) - bulk.position(np.asarray(m))
+
     # at m = 0, z = ±∞, A is finite: the signs there are known
-    ends = np.array([first + 1e-9 * width, last - 1e-9 * width])
-    values = np.linalg.eigvalsh(moments.matrices(ends, bulk.ratio)) - bulk.position(ends)[:, None]
-    numbers = np.flatnonzero((values[0] > 0) & (values[1] < 0))
-    if len(numbers) == 0:
-        return []
-    matrices = moments.between(first, last, bulk.ratio)
-
-    def branch(m: float, number: int) -> float:
-        return float(np.linalg.eigvalsh(matrices(m))[number] - bulk.position(np.asarray(m)))
-
+    ends = first + 1e-9 * (last - first), last - 1e-9 * (last - first)
+    numbers = np.flatnonzero((branches(ends[0]) > 0) & (branches(ends[1]) < 0))
     found = []
     for number in map(int, numbers):
-        m = float(brentq(branch, *ends, args=(number,), xtol=1e-14 * abs(width), rtol=1e-13))
-        z = float(bulk.position(np.asarray(m)))
-        w = np.linalg.eigh(matrices(m))[1][:, number]
+        width = 1e-14 * abs(last - first)
+        m = float(brentq(lambda m: float(branches(m)[number]), *ends, xtol=width, rtol=1e-13))
+        w = np.linalg.eigh(law.matrix(m, scale))[1][:, number]
         # dA/dz = A'(m) / z'(m)
-        change = w @ matrices.derivative(m) @ w * m**2 / float(bulk.slope(np.asarray(m)))
-        found.append((z, w / np.sqrt(1 - change)))
+        change = w @ law.slope(m, scale) @ w * m**2 / float(bulk.slope(np.asarray(m)))
+        found.append((float(bulk.position(np.asarray(m))), w / np.sqrt(1 - change)))
     return found

@@ -1,5 +1,6 @@
 """Leading eigenpairs of several symmetric operators at once, and densities of large ones."""
 
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -12,6 +13,9 @@ Apply = Callable[[np.ndarray], np.ndarray]
 EXTRA = 4  # columns more than eigenpairs wanted: they speed up the last of these
 BLOCKS = 6  # blocks of columns before a restart
 ROUNDS = 40
+# of a start that is given: without it eigenvectors that do not move would count as found, while
+# others have overtaken them
+NOISE = 0.01
 
 
 class Pairs(NamedTuple):
@@ -43,7 +47,8 @@ def leading_pairs(
     rng = np.random.default_rng(seed)
     block = rng.standard_normal((count, size, width))
     if start is not None:
-        block[:, :, : start.shape[2]] = start[:, :, :width]
+        noise = NOISE * block[:, :, : start.shape[2]] / np.sqrt(size)
+        block[:, :, : start.shape[2]] = start[:, :, :width] + noise
     basis = np.linalg.qr(block)[0]
     image = apply(basis)
     most = BLOCKS * width
@@ -58,7 +63,7 @@ def leading_pairs(
         residuals = images - vectors * values[:, None, :width]
         sizes = np.linalg.norm(residuals[:, :, :rank], axis=1)
         if np.all(sizes <= tolerance * np.abs(values[:, :1])):
-            break
+            return Pairs(values[:, :rank], vectors[:, :, :rank])
         if basis.shape[2] + width > most:  # keep what is best, twice the width
             keep = mixing[:, :, : 2 * width]
             basis, image = basis @ keep, image @ keep
@@ -70,6 +75,12 @@ def leading_pairs(
         new /= np.maximum(np.linalg.norm(new, axis=1, keepdims=True), 1e-300)
         basis = np.concatenate([basis, new], axis=2)
         image = np.concatenate([image, apply(new)], axis=2)
+    worst = float(np.max(sizes / np.abs(values[:, :1])))
+    warnings.warn(
+        f"eigenpairs found up to residuals of {worst:.1g} of the largest eigenvalue, not "
+        f"tolerance={tolerance:g}: some lie closely together, ask for fewer or for less accuracy",
+        stacklevel=2,
+    )
     return Pairs(values[:, :rank], vectors[:, :, :rank])
 
 

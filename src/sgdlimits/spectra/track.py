@@ -1,5 +1,6 @@
 """Spectra along training: eigenvalues, and how weights and eigenvectors align."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ from sgdlimits._precision import double_precision
 from sgdlimits._progress import progress
 from sgdlimits._types import Number, State, StateLike, WholeNumber, Word
 from sgdlimits.spectra.alignment import alignment, orthonormal
-from sgdlimits.spectra.blocks import MATRICES, diagonal_blocks, expected_outliers
-from sgdlimits.spectra.data import Training, Weights, anchors
+from sgdlimits.spectra.blocks import MATRICES, Block, diagonal_blocks, expected_outliers, find_block
+from sgdlimits.spectra.data import Training, anchors
 from sgdlimits.spectra.empirical import Empirical, at
 from sgdlimits.tasks import MultiIndex
 
@@ -28,9 +29,10 @@ def track(
     seed: WholeNumber = 0,
     data: Word = "test",
     init: StateLike | None = None,
+    blocks: Sequence[Any] | None = None,
     full: bool = False,
 ) -> xr.Dataset:
-    """Train by direct SGD, and look at the diagonal blocks of both matrices on the way.
+    """Train by direct SGD, and look at diagonal blocks of both matrices on the way.
 
     Outliers are expected to be as many as anchors in a block of a row of W, and as many as
     components of the data in the block "vv": E below is the space of so many leading eigenvectors.
@@ -44,6 +46,7 @@ def track(
         seed: of start, training and test data.
         data: "test", independent of training; or "train", the first samples that SGD steps on.
         init: the state to start from; a random one by default.
+        blocks: diagonal blocks such as 0, "W0W0" or "vv"; all of them by default.
         full: whether to keep all eigenvalues of every block.
 
     Returns:
@@ -60,6 +63,7 @@ def track(
     seed = _checks.integer("seed", seed, least=0)
     data = _checks.choice("data", data, ("test", "train"))
     grid = _times(times)
+    chosen = diagonal_blocks(task) if blocks is None else _diagonal(task, blocks)
     if data == "train" and samples > round(grid[-1] * dim / step):
         raise ValueError(
             f"samples={samples} is not allowed: SGD sees only {round(grid[-1] * dim / step)} "
@@ -72,10 +76,23 @@ def track(
     with progress(f"spectra in dim {dim}", len(grid)) as advance:
         previous: dict[str, np.ndarray] = {}
         for weights in training.weights_at(grid):
-            looks.append(_look(at(task, seen, weights), weights, previous, full=full))
+            looks.append(_look(at(task, seen, weights), chosen, previous, full=full))
             advance(1)
     values = {name: np.stack([look[name] for look in looks]) for name in looks[0]}
-    return _dataset(task, values, grid, {"dim": dim, "samples": samples, "step": step}, seed, data)
+    names = [block.name for block in chosen]
+    attrs = {"dim": dim, "samples": samples, "step": step, "seed": seed, "data": data}
+    return _dataset(task, values, grid, names, attrs)
+
+
+def _diagonal(task: MultiIndex, blocks: Sequence[Any]) -> list[Block]:
+    found = [find_block(task, block) for block in blocks]
+    off = [block.name for block in found if block.i != block.j]
+    if off or not found:
+        raise ValueError(
+            f"blocks={_checks.shown(list(blocks))} is not allowed: blocks must be on the diagonal, "
+            "at least one"
+        )
+    return found
 
 
 def _times(times: Any) -> np.ndarray:
@@ -88,15 +105,14 @@ def _times(times: Any) -> np.ndarray:
 
 
 def _look(
-    matrices: Empirical, weights: Weights, previous: dict[str, np.ndarray], *, full: bool
+    matrices: Empirical, blocks: list[Block], previous: dict[str, np.ndarray], *, full: bool
 ) -> State:
     """Everything that is recorded at one time."""
     task, dim = matrices.task, matrices.dim
-    blocks = diagonal_blocks(task)
     rows = [block for block in blocks if block.i is not None]
     r = len(task.anchors)
     count = min(dim, r + EXTRA_RANKS)
-    most = max(count, task.width if task.trained else 0)
+    most = max(count if rows else 0, task.width if len(rows) < len(blocks) else 0)
     A = anchors(task, dim)
     units = A / np.linalg.norm(A, axis=1, keepdims=True)
     shape = (len(MATRICES), len(blocks))
@@ -108,19 +124,21 @@ def _look(
     if full:
         found["spectrum"] = np.full((*shape, dim), np.nan)
     for number, matrix in enumerate(MATRICES):
-        pairs = matrices.leading(matrix, rows, count, start=previous.get(matrix))
-        previous[matrix] = pairs.vectors
+        if rows:
+            pairs = matrices.leading(matrix, rows, count, start=previous.get(matrix))
+            previous[matrix] = pairs.vectors
         for place, block in enumerate(blocks):
             if block.i is None:
                 values, vectors = np.linalg.eigh(matrices.dense(matrix, block))
                 order = np.argsort(-np.abs(values))
                 values, vectors = values[order], vectors[:, order]
-                own = weights.v
+                own = matrices.v
                 if full:
                     found["spectrum"][number, place, : len(values)] = np.sort(values)
             else:
-                values, vectors = pairs.values[place], pairs.vectors[place]
-                own = weights.W[block.i]
+                number_of_row = rows.index(block)
+                values, vectors = pairs.values[number_of_row], pairs.vectors[number_of_row]
+                own = matrices.W[block.i]
                 found["overlap"][number, place, :count] = (vectors.T @ units.T) ** 2
                 if full:
                     found["spectrum"][number, place] = matrices.eigenvalues(matrix, block)
@@ -130,19 +148,15 @@ def _look(
                 own, vectors[:, : expected_outliers(task, block)]
             )
     span = orthonormal(A.T, dim)
-    outside = weights.W - weights.W @ span @ span.T
-    found["residual"] = np.linalg.norm(outside, axis=1) / np.linalg.norm(weights.W, axis=1)
-    state: State = {"M": weights.W @ A.T, "R": outside @ outside.T}
-    return found | state | ({} if weights.v is None else {"v": weights.v})
+    W, v = matrices.W, matrices.v
+    outside = W - W @ span @ span.T
+    found["residual"] = np.linalg.norm(outside, axis=1) / np.linalg.norm(W, axis=1)
+    state: State = {"M": W @ A.T, "R": outside @ outside.T}
+    return found | state | ({} if v is None else {"v": v})
 
 
 def _dataset(
-    task: MultiIndex,
-    values: State,
-    times: np.ndarray,
-    sizes: dict[str, Any],
-    seed: int,
-    data: str,
+    task: MultiIndex, values: State, times: np.ndarray, blocks: list[str], attrs: dict[str, Any]
 ) -> xr.Dataset:
     lead = ("time", "matrix", "block")
     dims = {
@@ -155,16 +169,14 @@ def _dataset(
     coords = {
         "time": times,
         "matrix": list(MATRICES),
-        "block": [block.name for block in diagonal_blocks(task)],
+        "block": blocks,
     } | task.labels_of_dims
-    attrs = {
+    about = {
         "kind": "spectra",
         "task": type(task).__name__,
         "parameters": task.parameters(),
-        "seed": seed,
-        "data": data,
-    } | sizes
-    return results.build(values, {name: dims[name] for name in values}, coords, attrs)
+    } | attrs
+    return results.build(values, {name: dims[name] for name in values}, coords, about)
 
 
 def hidden_classes(task: MultiIndex, state: StateLike, margin: Number = 0.1) -> int:
