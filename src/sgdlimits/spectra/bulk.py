@@ -64,6 +64,24 @@ def edges(bulk: Bulk) -> np.ndarray:
     return np.array([*found, outer[1]])
 
 
+def lone_ends(bulk: Bulk, positions: np.ndarray) -> np.ndarray:
+    """Ends of the spectrum of a finite matrix, whose outermost atoms are single samples.
+
+    A sample with a large weight w makes an eigenvalue of its own, where 1 + w m/φ = 0 with m the
+    transform of all the others, if that is off their bulk.
+    """
+    found = positions.copy()
+    for place, outermost in ((-1, bulk.weights[-1] > 0), (0, bulk.weights[0] < 0)):
+        others = np.delete(np.arange(len(bulk.weights)), place)
+        if not outermost or len(others) == 0:
+            continue
+        rest = Bulk(bulk.weights[others], bulk.probabilities[others], bulk.ratio)
+        m = np.asarray(-bulk.ratio / bulk.weights[place])
+        if rest.slope(m) > 0:
+            found[place] = rest.position(m)
+    return found
+
+
 def transform(bulk: Bulk, x: np.ndarray) -> np.ndarray:
     """m(x + i0) at real points, without the atom; Newton's method from far above downwards."""
     z = np.asarray(x, dtype=complex)

@@ -104,8 +104,9 @@ def effective(
         block: such as "W0W0" or (0, 0) or 0; "W0W1"; "vv" for a trained readout.
         nodes: quadrature nodes per component.
         dim: of a finite matrix, None for the limit. Where large D are rare, as at the end of
-            training, a finite matrix has not met those that make the edge of the limit: its own
-            edge is that of the law of D as ratio·dim samples show it.
+            training, a finite matrix has not met those that make the edge of the limit: its edges
+            are those of the law of D as ratio·dim samples show it, where the sample with the
+            largest D may make the largest eigenvalue on its own.
 
     >>> import sgdlimits as sl
     >>> task = sl.tasks.GaussianMixture(classes=2, precision=10.0)
@@ -141,6 +142,8 @@ def effective(
         return EffectiveSpectrum(bulk, np.zeros(0), [], math.nan)
     pairs = _pairs(found_atoms, bulk, m, ratio * law.precision)
     edges = bulk.position(m)
+    if size is not None:
+        edges = bulks.lone_ends(bulk, edges)
     outliers = _grouped(pairs, float(np.max(np.abs(edges))), task.anchors, law.anchors)
     own = law.rows[found.i] if found.i == found.j else None
     rho = math.nan if own is None else _aligned(pairs, own, expected)
