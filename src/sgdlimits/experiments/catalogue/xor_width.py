@@ -107,5 +107,4 @@ EXPERIMENT = Experiment(
     compute=compute,
     check=check,
     draw=draw,
-    headline=True,
 )
