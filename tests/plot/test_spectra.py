@@ -48,3 +48,13 @@ def test_alignment(tracked: xr.Dataset) -> None:
     assert labels(figure.axes[1]) == ["W0W0", "W1W1"]
     lines = figure.axes[0].get_lines()
     assert np.allclose(lines[0].get_ydata(), tracked.alignment.values[:, 0, 0])
+
+
+def test_eigenvectors() -> None:
+    figure = sl.plot.eigenvectors(np.eye(5)[:, :2], marked=[0, 1])
+    assert labels(figure.axes[0]) == ["2 eigenvectors", "marked"]
+    assert figure.axes[0].get_xlabel() == "coordinate"
+    with pytest.raises(ValueError, match=r"marked=\[5\] is not allowed: 0 to 4 are"):
+        sl.plot.eigenvectors(np.eye(5), marked=[5])
+    with pytest.raises(ValueError, match="in columns"):
+        sl.plot.eigenvectors(np.ones(5))

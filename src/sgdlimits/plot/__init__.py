@@ -11,7 +11,7 @@ from sgdlimits.plot.compare import compare
 from sgdlimits.plot.files import save
 from sgdlimits.plot.plane import plane
 from sgdlimits.plot.portrait import portrait
-from sgdlimits.plot.spectra import alignment, eigenvalues_over_time, spectrum
+from sgdlimits.plot.spectra import alignment, eigenvalues_over_time, eigenvectors, spectrum
 from sgdlimits.plot.symbols import symbol
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "closability",
     "compare",
     "eigenvalues_over_time",
+    "eigenvectors",
     "plane",
     "portrait",
     "save",

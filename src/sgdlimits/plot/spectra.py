@@ -145,6 +145,36 @@ def alignment(
     return figure
 
 
+def eigenvectors(vectors: Any, marked: Any = (), axes: Axes | None = None) -> Figure:
+    """Draw eigenvectors coordinate by coordinate, as in Figure 2.2 of paper 001.
+
+    Args:
+        vectors: in columns, such as ``vectors[0]`` of :meth:`sgdlimits.spectra.Empirical.leading`.
+        marked: coordinates to mark, such as those in which the means lie.
+        axes: draw in these axes in place of a new figure.
+
+    Returns:
+        The figure; :func:`sgdlimits.plot.save` writes it.
+    """
+    columns = _checks.array("vectors", vectors, None)
+    if columns.ndim != 2:
+        raise ValueError(f"vectors has shape {columns.shape}: it must have vectors in columns")
+    size, count = columns.shape
+    places = _checks.array("marked", marked, (len(marked),))
+    if np.any((places < 0) | (places >= size)):
+        raise ValueError(f"marked={_checks.shown(marked)} is not allowed: 0 to {size - 1} are")
+    with style.figure_style():
+        figure, panel = one_panel(axes, (5.6, 3.4))
+        panel.plot(columns, lw=0.6, color=style.LIMIT, alpha=0.6, label=f"{count} eigenvectors")
+        reach = 1.05 * float(np.max(np.abs(columns)))
+        panel.set(xlabel="coordinate", ylabel="entry", ylim=(-reach, reach))
+        if len(places):
+            low = np.full(len(places), -reach)
+            panel.plot(places, low, "^", ms=4, color=style.PATHS, clip_on=False, label="marked")
+        _legend(panel)
+    return figure
+
+
 def _chosen(tracked: xr.Dataset, matrix: str, block: str) -> xr.Dataset:
     if tracked.attrs.get("kind") != "spectra":
         raise ValueError(

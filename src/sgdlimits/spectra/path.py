@@ -44,6 +44,7 @@ def effective_path(
     matrix: Word = "hessian",
     block: Any = 0,
     nodes: WholeNumber = NODES,
+    dim: WholeNumber | None = None,
 ) -> EffectivePath:
     """The effective spectrum of a block at every time of a solution, or of a run of SGD.
 
@@ -54,6 +55,7 @@ def effective_path(
         matrix: "hessian" or "gradient".
         block: as in :func:`sgdlimits.spectra.effective`.
         nodes: quadrature nodes per component.
+        dim: of finite matrices, None for the limit.
     """
     if not isinstance(task, MultiIndex):
         raise ValueError(f"task={task!r} is not allowed: task must be a multi-index task")
@@ -69,7 +71,7 @@ def effective_path(
     def at(time: float) -> EffectiveSpectrum:
         here = solution.interp(time=time)
         state = {key: here[key].values for key in task.shapes}
-        return effective(task, state, ratio, matrix, name, nodes)
+        return effective(task, state, ratio, matrix, name, nodes, dim)
 
     with progress("spectra along the solution", len(times)) as advance:
         found = []

@@ -210,5 +210,4 @@ EXPERIMENT = Experiment(
     compute=compute,
     check=check,
     draw=draw,
-    headline=True,
 )

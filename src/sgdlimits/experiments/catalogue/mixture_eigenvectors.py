@@ -117,34 +117,23 @@ def check(p: Parameters, data: Data) -> list[checks.Check]:
 def draw(p: Parameters, data: Data) -> Figure:
     """For every precision: weights at start and end, and eigenvectors of both matrices."""
     figure, panels = picture.panels(len(data), 4, width=3.6, height=2.6, sharex=True)
-    coordinates = np.arange(p.dim)
     for row, (precision, one) in zip(panels, data.items(), strict=True):
         for panel, when in zip(row, ("start", "end"), strict=False):
             for number, weights in enumerate(one.weights.sel(when=when).values):
-                panel.plot(coordinates, weights, lw=0.8, label=f"$x^{number + 1}$")
+                panel.plot(weights, lw=0.8, label=f"$x^{number + 1}$")
             panel.set_title(f"weights at the {when}, λ = {precision}", fontsize=10)
             panel.set_ylim(-0.6, 2.8)
         for panel, (matrix, word) in zip(row[2:], MATRICES.items(), strict=True):
             vectors = one.vectors.sel(matrix=matrix).values
-            panel.plot(
-                coordinates,
-                vectors.T,
-                lw=0.6,
-                color=sl.plot.style.LIMIT,
-                alpha=0.6,
-                label=f"{p.classes} leading eigenvectors",
-            )
+            sl.plot.eigenvectors(vectors.T, marked=places(p), axes=panel)
             panel.set_title(f"{word}, λ = {precision}", fontsize=10)
-            panel.set_ylim(-1.05, 1.05)
+            panel.set(xlabel="", ylabel="")
         row[0].set_ylabel("entry")
     for panel in panels[-1]:
         panel.set_xlabel("coordinate")
-    for panel in panels.ravel():
-        panel.plot(places(p), np.full(p.classes, panel.get_ylim()[0]), "^", ms=4,
-                   color=sl.plot.style.PATHS, clip_on=False, label="class means")  # fmt: skip
     figure.suptitle(
         f"first class block, k = {p.classes}, d = {p.dim}, t = {p.time:g}, "
-        f"{p.ratio:g} samples per dimension",
+        f"{p.ratio:g} samples per dimension; class means are marked",
         fontsize=11,
     )
     picture.legend(figure, panels)
