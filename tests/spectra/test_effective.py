@@ -106,6 +106,25 @@ def test_against_matrices(number: int, matrix: str) -> None:
     assert mass == pytest.approx(1 - predicted.atom, abs=2e-3)
 
 
+def test_edge_of_a_finite_matrix() -> None:
+    """Well trained, large D are rare: the limit has met more of them than 600 samples have."""
+    task = sl.tasks.GaussianMixture(classes=3, precision=10.0)
+    state = {"M": 4 * np.eye(3) - 4 / 3, "R": 0.1 * np.eye(3)}
+    dim, ratio, draws = 200, 3.0, 30
+    limit = spectra.effective(task, state, ratio, "gradient")
+    finite = spectra.effective(task, state, ratio, "gradient", dim=dim)
+    assert limit.outliers == finite.outliers == []
+    tops = []
+    for seed in range(draws):
+        training = Training(task, dim, 1.0, seed, task.check_state(state))
+        W = next(training.weights_at(np.zeros(1))).W
+        data = training.unseen(round(ratio * dim))
+        tops.append(Empirical(task, data, W).eigenvalues("gradient", 0)[-1])
+    error = float(np.std(tops, ddof=1)) / draws**0.5
+    assert abs(np.mean(tops) - finite.edges[-1]) < 4 * error
+    assert abs(np.mean(tops) - limit.edges[-1]) > 8 * error
+
+
 @pytest.mark.parametrize("matrix", ["hessian", "gradient"])
 def test_alignment_and_overlaps(matrix: str) -> None:
     """Of weights and anchors with eigenvectors, for which the noise of the data is in the way."""

@@ -128,5 +128,8 @@ def test_wrong_input_is_named() -> None:
         found.weights("hessian", "vv")
     with pytest.raises(ValueError, match="block='vW0' is not allowed: it is not square"):
         found.eigenvalues("hessian", "vW0")
+    few = Empirical(task, sl.spectra.DataSet(found.x[:2], found.labels[:2]), found.W, found.v)
+    with pytest.raises(ValueError, match="rank=3 is not allowed: 2 samples make at most 2"):
+        few.leading("hessian", [0], 3)
     with pytest.raises(ValueError, match="rank=13 is not allowed: blocks have only 12"):
         found.leading("hessian", [0], 13)

@@ -83,6 +83,8 @@ def test_wrong_input_is_named() -> None:
     task = sl.tasks.GaussianMixture(classes=2)
     with pytest.raises(ValueError, match="samples=500 is not allowed: SGD sees only 20"):
         spectra.track(task, dim=20, samples=500, times=[0.0, 1.0], data="train")
+    with pytest.raises(ValueError, match="samples=3 is not allowed: 4 eigenvalues"):
+        spectra.track(task, dim=20, samples=3, times=[0.0, 1.0])
     with pytest.raises(ValueError, match=r"times=.* must be increasing"):
         spectra.track(task, dim=20, samples=5, times=[1.0, 0.5])
     with pytest.raises(ValueError, match="data='both' is not allowed"):

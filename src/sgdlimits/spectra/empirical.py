@@ -149,6 +149,11 @@ class Empirical:
         given, until residuals are below ``tolerance`` times the largest eigenvalue.
         """
         k = _checks.integer("rank", rank, least=1)
+        if k > len(self.x):
+            raise ValueError(
+                f"rank={k} is not allowed: {len(self.x)} samples make at most {len(self.x)} "
+                "eigenvalues other than 0"
+            )
         if list(blocks) == [ALL]:
 
             def whole(vectors: np.ndarray) -> np.ndarray:

@@ -64,6 +64,12 @@ def track(
     data = _checks.choice("data", data, ("test", "train"))
     grid = _times(times)
     chosen = diagonal_blocks(task) if blocks is None else _diagonal(task, blocks)
+    needed = max(min(dim, len(task.anchors) + EXTRA_RANKS), task.width if task.trained else 0)
+    if samples < needed:
+        raise ValueError(
+            f"samples={samples} is not allowed: {needed} eigenvalues of a block need at least as "
+            "many samples"
+        )
     if data == "train" and samples > round(grid[-1] * dim / step):
         raise ValueError(
             f"samples={samples} is not allowed: SGD sees only {round(grid[-1] * dim / step)} "
