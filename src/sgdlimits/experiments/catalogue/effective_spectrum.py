@@ -195,7 +195,6 @@ def draw(p: Parameters, data: Data) -> Figure:
             predicted = sl.spectra.effective(task, state, ratio, matrix, dim=p.dims[-1])
             sl.plot.spectrum(result.spectra.values[chosen[0]], predicted, axes=panel)
             panel.set_title(f"{name}: {MATRICES[matrix]}, t = {p.times[place]:g}", fontsize=10)
-    figure.suptitle(f"d = {p.dims[-1]}, {ratio:g} samples per dimension, λ = 10", fontsize=11)
     picture.legend(figure, panels, columns=3)
     return figure
 

@@ -130,12 +130,7 @@ def draw(p: Parameters, data: Data) -> Figure:
             panel.set(xlabel="", ylabel="")
         row[0].set_ylabel("entry")
     for panel in panels[-1]:
-        panel.set_xlabel("coordinate")
-    figure.suptitle(
-        f"first class block, k = {p.classes}, d = {p.dim}, t = {p.time:g}, "
-        f"{p.ratio:g} samples per dimension; class means are marked",
-        fontsize=11,
-    )
+        panel.set_xlabel("coordinate; class means marked")
     picture.legend(figure, panels)
     return figure
 

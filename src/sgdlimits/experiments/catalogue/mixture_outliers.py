@@ -142,11 +142,6 @@ def draw(p: Parameters, data: Data) -> Figure:
             here.spectrum.values, sl.spectra.effective(task, state, p.ratio), axes=panel
         )
         panel.set_title(f"t = {float(here.time):.3g}")
-    figure.suptitle(
-        f"Hessian, first class block: k = {p.classes}, d = {p.dim}, λ = {p.precision:g}, "
-        f"{p.ratio:g} samples per dimension",
-        fontsize=11,
-    )
     picture.legend(figure, panels)
     return figure
 

@@ -120,11 +120,6 @@ def draw(p: Parameters, data: Data) -> Figure:
             panel.axvline(time, color=sl.plot.style.PATHS, lw=1, ls=dashes, label=said)
         panel.set(title=word, xlabel=sl.plot.style.TIME_LABEL, ylim=(0, None))
     panels[0, 0].set_ylabel("eigenvalue")
-    figure.suptitle(
-        f"first class block, k = {p.classes}, d = {p.dim}, λ = {p.precision:g}, "
-        f"{p.ratio:g} samples per dimension",
-        fontsize=11,
-    )
     picture.legend(figure, panels)
     return figure
 
