@@ -5,7 +5,7 @@ import os
 # before the hook: while it imports the package, it looks for its own bytecode of all else as well
 import diffrax  # noqa: F401
 import matplotlib.figure  # noqa: F401
-import scipy.optimize  # noqa: F401
+import scipy.optimize
 import scipy.stats  # noqa: F401
 import xarray  # noqa: F401
 from jaxlib.version import __version__ as jaxlib_version
@@ -20,10 +20,10 @@ install_import_hook("sgdlimits", f"{tests.typechecking.__name__}.checked")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Nearly all of the time of the suite is compilation of functions that run for milliseconds: LLVM at
-# -O1 and without XLA's new fusion emitters compiles in half the time, and modules that are not split
-# for several threads in a seventh less. Level 0 compiles faster still
-# but the code is four times slower, which costs more. XLA ends the process at flags that it does
-# not know, so only for the versions that have been tried, and never over the flags of the caller.
+# -O1 and without XLA's new fusion emitters compiles in half the time, and modules that are not
+# split among threads in a seventh less. Level 0 compiles faster still but the code is four times
+# slower, which costs more. XLA ends the process at flags that it does not know, so only for the
+# versions that have been tried, and never over the flags of the caller.
 if jaxlib_version.startswith("0.10."):
     os.environ.setdefault(
         "XLA_FLAGS",
