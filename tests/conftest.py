@@ -1,5 +1,6 @@
 """Shapes and types in signatures are checked at run time in every test; workers share the cores."""
 
+import gc
 import os
 
 # before the hook: while it imports the package, it looks for its own bytecode of all else as well
@@ -18,6 +19,10 @@ install_import_hook("sgdlimits", f"{tests.typechecking.__name__}.checked")
 # Two workers with a core each: threads of BLAS would only wait for one another. Set here, in the
 # process that starts the workers, it is set before they import NumPy.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Traces and compiled functions stay alive until the end: to look through them for garbage as often
+# as Python does by default is an eighth of the time.
+gc.set_threshold(100_000, 50, 100)
 
 # Nearly all of the time of the suite is compilation of functions that run for milliseconds: LLVM at
 # -O1 and without XLA's new fusion emitters compiles in half the time, and modules that are not
