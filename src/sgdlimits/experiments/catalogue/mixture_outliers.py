@@ -34,7 +34,7 @@ def compute(p: Parameters, seed: int) -> Data:
         tracked = sl.spectra.track(
             task, p.dim, samples, looks, seed=seed, data=kind, blocks=[0], full=kind == "test"
         )
-        data[kind] = tracked.sel(matrix="hessian", block="W0W0")
+        data[kind] = tracked.sel(matrix=["hessian"])
     data["effective"] = sl.spectra.effective_path(task, data["test"], p.ratio).dataset
     end = data["test"].isel(time=-1)
     state = task.check_state({name: end[name].values for name in task.shapes})
@@ -62,7 +62,7 @@ def check(p: Parameters, data: Data) -> list[checks.Check]:
     k, effective, end = p.classes, data["effective"], data["end"]
     curves = np.sort(effective.outliers.values, axis=1)[:, ::-1]
     said = np.isfinite(curves).sum(axis=1)
-    spectra = data["test"].spectrum.transpose("time", "index").values
+    spectra = data["test"].spectrum.values[:, 0, 0]
     high = effective.high.values
     least = np.nanmin(np.where(curves > high[:, None], curves, np.nan), axis=1)
     bounds = high + (least - high) / 4  # equal outliers repel each other, the bulk's end does not
@@ -101,34 +101,9 @@ def draw(p: Parameters, data: Data) -> Figure:
     """Eigenvalues on test and training data, overlaps with the means, and three histograms."""
     figure, panels = picture.panels(2, 3, width=4.4, height=3.1)
     effective = data["effective"]
-    curves = effective.outliers.transpose("time", "rank")
     for panel, kind in zip(panels[0], ("test", "train"), strict=False):
-        tracked = data[kind]
-        if "spectrum" in tracked:
-            panel.plot(
-                tracked.time,
-                tracked.spectrum.transpose("time", "index"),
-                ".",
-                color="0.75",
-                ms=1.5,
-                rasterized=True,
-                label="all eigenvalues",
-            )
-        panel.plot(
-            tracked.time,
-            tracked.eigenvalues.transpose("time", "rank"),
-            "o",
-            ms=3.5,
-            color=sl.plot.style.SIMULATION,
-            label=f"leading {tracked.sizes['rank']}",
-        )
-        panel.fill_between(
-            effective.time, effective.low, effective.high, color="0.6", alpha=0.25, lw=0,
-            label="effective bulk",
-        )  # fmt: skip
-        panel.plot(effective.time, curves, color=sl.plot.style.LIMIT, lw=1, label="outlier curves")
-        panel.set(title=f"eigenvalues, {kind} data", xlabel=sl.plot.style.TIME_LABEL)
-    panels[0, 0].set_ylabel("eigenvalue")
+        sl.plot.eigenvalues_over_time(data[kind], "W0W0", predicted=effective, axes=panel)
+        panel.set(title=f"{kind} data", ylabel="eigenvalue")
     overlaps = data["test"].M.isel(neuron=0)
     panels[0, 2].plot(overlaps.time, overlaps, color=sl.plot.style.SIMULATION)
     panels[0, 2].set(
@@ -140,7 +115,7 @@ def draw(p: Parameters, data: Data) -> Figure:
         here = data["test"].isel(time=place)
         state = {name: here[name].values for name in task.shapes}
         sl.plot.spectrum(
-            here.spectrum.values, sl.spectra.effective(task, state, p.ratio), axes=panel
+            here.spectrum.values[0, 0], sl.spectra.effective(task, state, p.ratio), axes=panel
         )
         panel.set_title(f"t = {float(here.time):.3g}")
     picture.legend(figure, panels)
