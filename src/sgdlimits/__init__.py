@@ -1,8 +1,8 @@
 """The high-dimensional limits of stochastic gradient descent, as software."""
 
-__version__ = "0.1.0"
-
 from sgdlimits import plot, results, spectra, tasks, theory
+from sgdlimits._checks import InputError
+from sgdlimits._version import __version__
 from sgdlimits.dynamics import (
     Triple,
     bifurcations,
@@ -17,7 +17,9 @@ from sgdlimits.simulate import simulate
 from sgdlimits import experiments  # isort: skip  # built on all of the above
 
 __all__ = [
+    "InputError",
     "Triple",
+    "__version__",
     "bifurcations",
     "closability",
     "critical_step",

@@ -6,6 +6,13 @@ from typing import Any
 
 import numpy as np
 
+
+class InputError(ValueError):
+    """An argument that is not allowed; every other exception is a fault of ours."""
+
+    __module__ = "sgdlimits"  # where users find it
+
+
 _SHOWN = 64  # entries of an array in an error message
 
 
@@ -14,7 +21,7 @@ def positive(name: str, value: Any, *, allow_infinite: bool = False) -> float:
     number = _number(name, value)
     if not number > 0 or (math.isinf(number) and not allow_infinite):
         kind = "a positive number or math.inf" if allow_infinite else "a positive finite number"
-        raise ValueError(f"{name}={value!r} is not allowed: {name} must be {kind}")
+        raise InputError(f"{name}={value!r} is not allowed: {name} must be {kind}")
     return number
 
 
@@ -22,7 +29,7 @@ def nonnegative(name: str, value: Any) -> float:
     """Return ``value`` as a float if it is finite and >= 0."""
     number = _number(name, value)
     if not (number >= 0 and math.isfinite(number)):
-        raise ValueError(f"{name}={value!r} is not allowed: {name} must be a finite number >= 0")
+        raise InputError(f"{name}={value!r} is not allowed: {name} must be a finite number >= 0")
     return number
 
 
@@ -30,23 +37,23 @@ def fraction(name: str, value: Any) -> float:
     """Return ``value`` as a float if it lies strictly between 0 and 1."""
     number = _number(name, value)
     if not 0 < number < 1:
-        raise ValueError(f"{name}={value!r} is not allowed: {name} must lie in (0, 1)")
+        raise InputError(f"{name}={value!r} is not allowed: {name} must lie in (0, 1)")
     return number
 
 
 def integer(name: str, value: Any, *, least: int) -> int:
     """Return ``value`` as an int if it is a whole number >= ``least``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name}={value!r} is not allowed: {name} must be an integer >= {least}")
+        raise InputError(f"{name}={value!r} is not allowed: {name} must be an integer >= {least}")
     if value >= 2**63:
-        raise ValueError(f"{name}={value!r} is not allowed: {name} must be below 2**63")
+        raise InputError(f"{name}={value!r} is not allowed: {name} must be below 2**63")
     return int(value)
 
 
 def flag(name: str, value: Any) -> bool:
     """Return ``value`` if it is True or False, not merely truthy: "no" is true."""
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name}={value!r} is not allowed: {name} must be True or False")
+        raise InputError(f"{name}={value!r} is not allowed: {name} must be True or False")
     return bool(value)
 
 
@@ -54,7 +61,7 @@ def choice(name: str, value: Any, allowed: Sequence[str]) -> str:
     """Return ``value`` if it is one of the ``allowed`` words."""
     if not isinstance(value, str) or value not in allowed:
         words = ", ".join(repr(word) for word in allowed)
-        raise ValueError(f"{name}={value!r} is not allowed: {name} must be one of {words}")
+        raise InputError(f"{name}={value!r} is not allowed: {name} must be one of {words}")
     return value
 
 
@@ -62,7 +69,7 @@ def probabilities(name: str, value: Any, size: int) -> np.ndarray:
     """Return ``value`` as a vector of ``size`` positive probabilities that sum to 1."""
     vector = array(name, value, (size,))
     if np.any(vector <= 0) or abs(vector.sum() - 1) > 1e-9:
-        raise ValueError(
+        raise InputError(
             f"{name}={shown(vector)} is not allowed: "
             f"{name} must be positive and sum to 1 (they sum to {vector.sum():.12g})"
         )
@@ -74,7 +81,7 @@ def gram(name: str, value: Any, size: int) -> np.ndarray:
     matrix = _symmetric(name, value, size)
     smallest = float(np.linalg.eigvalsh(matrix)[0])
     if smallest <= 1e-10 * np.trace(matrix) / size:
-        raise ValueError(
+        raise InputError(
             f"{name}={shown(matrix)} is not allowed: {name} must be positive definite "
             f"(its smallest eigenvalue is {smallest:.3g})"
         )
@@ -86,7 +93,7 @@ def covariance(name: str, value: Any, size: int) -> np.ndarray:
     matrix = _symmetric(name, value, size)
     smallest = float(np.linalg.eigvalsh(matrix)[0])
     if smallest < -1e-10 * np.max(np.abs(matrix)):
-        raise ValueError(
+        raise InputError(
             f"{name}={shown(matrix)} is not allowed: {name} must be positive semidefinite "
             f"(its smallest eigenvalue is {smallest:.3g})"
         )
@@ -101,15 +108,15 @@ def array(name: str, value: Any, shape: tuple[int, ...] | None) -> np.ndarray:
         result = np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         wanted = "" if shape is None else f" of shape {shape}"
-        raise ValueError(
+        raise InputError(
             f"{name}={shown(value)} is not allowed: {name} must be real numbers{wanted}"
         ) from error
     if shape is not None and result.shape != shape:
-        raise ValueError(
+        raise InputError(
             f"{name} has shape {result.shape}, which is not allowed: {name} must have shape {shape}"
         )
     if not np.all(np.isfinite(result)):
-        raise ValueError(f"{name}={shown(result)} is not allowed: {name} must be finite")
+        raise InputError(f"{name}={shown(result)} is not allowed: {name} must be finite")
     return result
 
 
@@ -123,14 +130,14 @@ def shown(value: Any) -> str:
 def _symmetric(name: str, value: Any, size: int) -> np.ndarray:
     matrix = array(name, value, (size, size))
     if not np.allclose(matrix, matrix.T, atol=1e-10):
-        raise ValueError(f"{name}={shown(matrix)} is not allowed: {name} must be symmetric")
+        raise InputError(f"{name}={shown(matrix)} is not allowed: {name} must be symmetric")
     return (matrix + matrix.T) / 2
 
 
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise ValueError(f"{name}={value!r} is not allowed: {name} must be a number")
+        raise InputError(f"{name}={value!r} is not allowed: {name} must be a number")
     try:
         return float(value)
     except OverflowError as error:
-        raise ValueError(f"{name}={value!r} is not allowed: {name} is too large") from error
+        raise InputError(f"{name}={value!r} is not allowed: {name} is too large") from error

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from sgdlimits import __version__, experiments
+from sgdlimits import experiments
+from sgdlimits._version import __version__
 from sgdlimits.experiments import Job, Outcome
 from sgdlimits.report import write_page
 

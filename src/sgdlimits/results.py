@@ -21,7 +21,9 @@ import numpy as np
 import xarray as xr
 import zarr
 
+from sgdlimits import _checks
 from sgdlimits._types import Word
+from sgdlimits._version import __version__
 
 _ORDER = ("v", "M", "R", "m", "r2")
 _ALONG = ("time", "point")  # a statistic moves along one of these
@@ -46,19 +48,17 @@ def build(
     >>> path.m.dims, path.attrs["kind"]
     (('time',), 'limit')
     """
-    from sgdlimits import __version__  # the package itself imports this module
-
     variables = {}
     for name, values in statistics.items():
         data, axes = np.asarray(values), tuple(dims.get(name, ()))
         if data.ndim != len(axes):
-            raise ValueError(
+            raise _checks.InputError(
                 f"dims[{name!r}]={axes} is not allowed: "
                 f"it must name the {data.ndim} axes of an array of shape {data.shape}"
             )
         for axis, size in zip(axes, data.shape, strict=True):
             if axis in coords and np.shape(coords[axis]) != (size,):
-                raise ValueError(
+                raise _checks.InputError(
                     f"coords[{axis!r}] has shape {np.shape(coords[axis])}, which is not allowed: "
                     f"{name} has {size} entries along {axis}"
                 )
@@ -95,7 +95,7 @@ def parameters(dataset: xr.Dataset) -> dict[str, Any]:
     try:
         found = json.loads(text) if isinstance(text, str) else text
     except json.JSONDecodeError as error:
-        raise ValueError(
+        raise _checks.InputError(
             f"attrs['parameters']={text!r} is not allowed: it must be a JSON object"
         ) from error
     return dict(found or {})
@@ -144,7 +144,7 @@ def select(dataset: xr.Dataset, name: Word, *, argument: str = "name") -> xr.Dat
             return variable.isel(where, drop=True).rename(name)
     valid = statistics(dataset)
     shown = ", ".join(valid[:_SHOWN]) + (f", … ({len(valid)} in all)" if valid[_SHOWN:] else "")
-    raise ValueError(f"{argument}={name!r} is not allowed: the statistics here are {shown}")
+    raise _checks.InputError(f"{argument}={name!r} is not allowed: the statistics here are {shown}")
 
 
 def save(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
@@ -156,7 +156,7 @@ def save(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
     target = Path(os.path.realpath(path))
     engine = _engine(path)
     if target.exists() and not _replaceable(target, engine):
-        raise ValueError(
+        raise _checks.InputError(
             f"path={str(path)!r} is not allowed: it exists and is no {engine} result to replace"
         )
     plain = _plain(dataset)
@@ -181,7 +181,7 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
         with xr.open_dataset(path, engine=engine, decode_times=False) as stored:
             result = stored.load().drop_encoding()
     except Exception as error:  # every layer below has its own exceptions for damaged files
-        raise ValueError(f"path={str(path)!r} is not a readable result: {error}") from error
+        raise _checks.InputError(f"path={str(path)!r} is not a readable result: {error}") from error
     result.attrs = {name: _encode(value) for name, value in result.attrs.items()}
     return result
 
@@ -258,7 +258,7 @@ def _engine(path: str | os.PathLike[str]) -> Any:
     suffix = Path(path).suffix
     if suffix not in _ENGINES:
         allowed = " or ".join(_ENGINES)
-        raise ValueError(f"path={str(path)!r} is not allowed: path must end in {allowed}")
+        raise _checks.InputError(f"path={str(path)!r} is not allowed: path must end in {allowed}")
     return _ENGINES[suffix]
 
 
@@ -276,7 +276,9 @@ def _plain(dataset: xr.Dataset) -> xr.Dataset:
         if variable.dtype.kind not in "OT":
             continue
         if not all(isinstance(value, str) for value in np.ravel(variable.values)):
-            raise ValueError(f"dataset[{name!r}] is not allowed: it holds Python objects, not text")
+            raise _checks.InputError(
+                f"dataset[{name!r}] is not allowed: it holds Python objects, not text"
+            )
         plain[name] = variable.astype(str)
     return plain
 
@@ -285,4 +287,6 @@ def _check_chunks(path: Path) -> None:
     for name, array in zarr.open_group(path, mode="r").arrays():
         if array.nchunks_initialized < array.nchunks:
             missing = array.nchunks - array.nchunks_initialized
-            raise ValueError(f"{missing} of the {array.nchunks} chunks of {name} are missing")
+            raise _checks.InputError(
+                f"{missing} of the {array.nchunks} chunks of {name} are missing"
+            )

@@ -82,7 +82,7 @@ def test_xor_without_noise() -> None:
     ],
     ids=lambda task: type(task).__name__,
 )
-def test_diffusion_is_the_covariance_of_increments(task: sl.tasks.MultiIndex) -> None:
+def test_diffusion_is_the_covariance_of_increments(task: sl.tasks.MultiIndexFamily) -> None:
     """Sample the fields as the data law says, with nothing integrated out."""
     import jax
     import jax.numpy as jnp
@@ -139,6 +139,6 @@ def test_diffusion_is_the_covariance_of_increments(task: sl.tasks.MultiIndex) ->
     assert np.max(np.abs(step * products.mean(0) - limit.diffusion(state)) / (error + 1e-9)) < 5
 
 
-def _ends(task: sl.tasks.MultiIndex) -> list[int]:
+def _ends(task: sl.tasks.MultiIndexFamily) -> list[int]:
     sizes = [int(np.prod(task.shapes[name])) for name in task.shapes][:-1]
     return list(np.cumsum(sizes))

@@ -9,14 +9,14 @@ import pytest
 import sgdlimits as sl
 from sgdlimits import spectra
 from sgdlimits.spectra import Empirical, Training
-from sgdlimits.tasks.multi_index import MultiIndex
+from sgdlimits.tasks.multi_index import MultiIndexFamily
 from sgdlimits.theory import marchenko_pastur
 
 RNG = np.random.default_rng(0)
 RATIO = 4.0
 
 
-class Quadratic(MultiIndex):
+class Quadratic(MultiIndexFamily):
     """The loss s²/2: D = 1, and the Hessian is the covariance of the data."""
 
     def __init__(self, precision: float = 1.0, spike: float = 0.0):

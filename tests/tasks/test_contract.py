@@ -11,14 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgdlimits.tasks import MultiIndex, SpikedTensor, Task
+from sgdlimits.tasks import MultiIndexFamily, SpikedTensor, Task
 from tests.tasks.instances import ARGUMENTS, CONCRETE, IDS, PARAMETERS, TASKS
 
 DRAWS = 1000
 SPARE = 2  # dimensions beyond the least: corrections of order 1/dim are large there
 every_task = pytest.mark.parametrize("task", TASKS, ids=IDS)
 every_network = pytest.mark.parametrize(
-    "task", [task for task in TASKS if isinstance(task, MultiIndex)]
+    "task", [task for task in TASKS if isinstance(task, MultiIndexFamily)]
 )
 
 
@@ -86,7 +86,7 @@ def test_too_small_a_dimension_is_refused(task: Task) -> None:
 
 
 @every_network
-def test_weights_and_anchors_fit_side_by_side(task: MultiIndex) -> None:
+def test_weights_and_anchors_fit_side_by_side(task: MultiIndexFamily) -> None:
     assert task.least_dim == task.width + len(task.anchors)
 
 
@@ -125,7 +125,7 @@ def law(task: Task, states: dict[str, np.ndarray]) -> Law:
 
 
 @law.register
-def _(task: MultiIndex, states: dict[str, np.ndarray]) -> Law:
+def _(task: MultiIndexFamily, states: dict[str, np.ndarray]) -> Law:
     return Law(states["M"], states["R"], task.gram)
 
 
@@ -171,7 +171,7 @@ def squared_norms(number: int) -> np.ndarray:
 
 
 def on_sphere(task: Task) -> bool:
-    return isinstance(task, MultiIndex) and task.spherical
+    return isinstance(task, MultiIndexFamily) and task.spherical
 
 
 @pytest.mark.parametrize("number", [i for i, task in enumerate(TASKS) if on_sphere(task)])
@@ -269,7 +269,7 @@ def test_real_parameters_are_leaves_and_sizes_are_structure(task: Task) -> None:
 
 
 @every_network
-def test_the_loss_is_a_finite_differentiable_number(task: MultiIndex) -> None:
+def test_the_loss_is_a_finite_differentiable_number(task: MultiIndexFamily) -> None:
     generator = np.random.default_rng(0)
     with jax.enable_x64(True):
         for component in range(len(task.weights)):
@@ -308,7 +308,7 @@ def assert_gradient(function: Callable[[jax.Array], jax.Array], point: jax.Array
 
 
 @every_network
-def test_the_loss_depends_on_what_it_should(task: MultiIndex) -> None:
+def test_the_loss_depends_on_what_it_should(task: MultiIndexFamily) -> None:
     """Over many samples, every neuron and the label's randomness move the loss."""
     generator = np.random.default_rng(1)
     with jax.enable_x64(True):

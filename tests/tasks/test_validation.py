@@ -179,12 +179,12 @@ def test_a_task_of_your_own(arguments: dict[str, Any], message: str) -> None:
 
 
 def test_covariance_added_to_the_anchors() -> None:
-    class Spiked(tasks.MultiIndex):
+    class Spiked(tasks.MultiIndexFamily):
         def loss(self, fields: Any, readout: Any, label: Any) -> jax.Array:
             return jnp.sum(fields)
 
-    # equinox makes an __init__ of the fields for static checkers; at run time MultiIndex's is used
-    spiked: Callable[..., tasks.MultiIndex] = Spiked
+    # equinox makes an __init__ of the fields for static checkers; ours is used at run time
+    spiked: Callable[..., tasks.MultiIndexFamily] = Spiked
     with pytest.raises(ValueError, match=r"spike=\[\[-1\.0\]\] .*positive semidefinite"):
         spiked(width=1, anchors=["a"], spike=[[-1.0]])
     with pytest.raises(ValueError, match=r"spike=.*symmetric"):

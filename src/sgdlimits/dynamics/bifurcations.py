@@ -87,7 +87,9 @@ def bifurcations(
     True
     """
     if not isinstance(task, Task):
-        raise ValueError(f"task={task!r} is not allowed: task must be one of sgdlimits.tasks")
+        raise _checks.InputError(
+            f"task={task!r} is not allowed: task must be one of sgdlimits.tasks"
+        )
     nodes, seed = _checks.integer("nodes", nodes, least=2), _checks.integer("seed", seed, least=0)
     family = make_family(task, parameter, low, high, step, nodes)
     values = _search_values(family, parameter, at)
@@ -124,7 +126,7 @@ def _search_values(family: Family, parameter: str, at: Any) -> list[float]:
     values = np.atleast_1d(_checks.array("at", at, None))
     low, high = float(family.low), float(family.high)
     if values.ndim > 1 or values.size == 0 or np.any((values < low) | (values > high)):
-        raise ValueError(
+        raise _checks.InputError(
             f"at={_checks.shown(values)} is not allowed: "
             f"at must list values of {parameter} between low={low:g} and high={high:g}"
         )

@@ -2,12 +2,13 @@
 
 import jax.numpy as jnp
 
+from sgdlimits import _checks
 from sgdlimits._precision import as_arrays, double_precision
 from sgdlimits.dynamics.model import Model
 from sgdlimits.dynamics.multi_index import MultiIndexModel
 from sgdlimits.dynamics.quadrature import choose_quadrature, jumps_separately
 from sgdlimits.dynamics.spiked_tensor import SpikedTensorModel
-from sgdlimits.tasks import MultiIndex, SpikedTensor, Task
+from sgdlimits.tasks import MultiIndexFamily, SpikedTensor, Task
 
 
 @double_precision
@@ -17,7 +18,7 @@ def build_model(
     """The engine's view of a task: its parameters as arrays, with a quadrature rule."""
     if isinstance(task, SpikedTensor):
         return SpikedTensorModel(task=as_arrays(task), step=jnp.asarray(step))
-    if isinstance(task, MultiIndex):
+    if isinstance(task, MultiIndexFamily):
         rule = choose_quadrature(task, nodes, seed, coarse=coarse)
         return MultiIndexModel(
             task=as_arrays(task),
@@ -26,10 +27,10 @@ def build_model(
             tolerance=_tolerance(task, rule.kind),
             jumps_at_zero=jumps_separately(task),
         )
-    raise ValueError(f"task={task!r} is not allowed: no effective dynamics is known for it")
+    raise _checks.InputError(f"task={task!r} is not allowed: no effective dynamics is known for it")
 
 
-def _tolerance(task: MultiIndex, kind: str) -> tuple[float, float]:
+def _tolerance(task: MultiIndexFamily, kind: str) -> tuple[float, float]:
     """Relative and absolute tolerance of a solver: not below the error of the expectations."""
     if task.committee is not None or kind in ("none", "hermite"):
         return 1e-9, 1e-12

@@ -97,7 +97,9 @@ def closability(
         seed: of everything random.
     """
     if not isinstance(triple, Triple):
-        raise ValueError(f"triple={triple!r} is not allowed: triple must be an sgdlimits.Triple")
+        raise _checks.InputError(
+            f"triple={triple!r} is not allowed: triple must be an sgdlimits.Triple"
+        )
     step = _checks.positive("step", step)
     time = _checks.nonnegative("time", time)
     states = _checks.integer("states", states, least=FEWEST)
@@ -117,14 +119,16 @@ def closability(
         reached = np.asarray(arrived).reshape(len(targets), states)
         kept = reached.sum(axis=1)
         if np.max(kept) < FEWEST:
-            raise ValueError(
+            raise _checks.InputError(
                 f"states={states} is not allowed: only {int(np.max(kept))} of them could be moved "
                 f"to the same statistics at dim={dim}; take more, or another time or init"
             )
         parts = generator_parts(triple, dim, moved, samples, seed + 1)
         drift = np.asarray(-parts.first + step / dim / 2 * parts.second)
         if not np.all(np.isfinite(drift[:, reached.ravel()])):
-            raise ValueError(f"loss is not allowed: its gradients are not finite at dim={dim}")
+            raise _checks.InputError(
+                f"loss is not allowed: its gradients are not finite at dim={dim}"
+            )
         drift = drift.reshape(BATCHES, *reached.shape, len(names))
         rows.append((*_remainders(drift, reached), int(np.sum(kept))))
     values, errors, scatter, squares = (np.stack([row[i] for row in rows]) for i in range(4))

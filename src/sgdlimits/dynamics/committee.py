@@ -10,11 +10,11 @@ from sgdlimits._types import Real
 from sgdlimits.dynamics.moments import Moments
 from sgdlimits.gaussian.erf import erf_curvature, erf_gradient, erf_product, erf_slopes
 from sgdlimits.gaussian.wick import quadratic_second, quadratic_square_second
-from sgdlimits.tasks.multi_index import Committee, MultiIndex
+from sgdlimits.tasks.multi_index import Committee, MultiIndexFamily
 
 
 def committee_moments(
-    task: MultiIndex, committee: Committee, state: dict[str, Float[Array, "..."]]
+    task: MultiIndexFamily, committee: Committee, state: dict[str, Float[Array, "..."]]
 ) -> Moments:
     """The moments of a task that declares a ``Committee``, without quadrature.
 

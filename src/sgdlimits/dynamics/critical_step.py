@@ -56,7 +56,9 @@ def critical_step(
         seed: of everything random.
     """
     if not isinstance(triple, Triple):
-        raise ValueError(f"triple={triple!r} is not allowed: triple must be an sgdlimits.Triple")
+        raise _checks.InputError(
+            f"triple={triple!r} is not allowed: triple must be an sgdlimits.Triple"
+        )
     states = _checks.integer("states", states, least=FEWEST)
     samples = _checks.integer("samples", samples, least=2 * BATCHES)
     seed = _checks.integer("seed", seed, least=0)
@@ -70,12 +72,14 @@ def critical_step(
         kept_everywhere &= np.asarray(arrived)
         half = np.asarray(generator_parts(triple, dim, pool, samples, seed + 1).second) / 2
         if not np.all(np.isfinite(half)):
-            raise ValueError(f"loss is not allowed: its gradients are not finite at dim={dim}")
+            raise _checks.InputError(
+                f"loss is not allowed: its gradients are not finite at dim={dim}"
+            )
         mean = estimate(half)
         squares.append(np.where(np.abs(mean.value) > 3 * mean.error, mean.value**2, 0.0))
     states = int(np.sum(kept_everywhere))
     if states < FEWEST:
-        raise ValueError(
+        raise _checks.InputError(
             f"states is not allowed: only {states} of them could be moved to the same statistics "
             f"at all of dims={dims}; take more, or another init"
         )

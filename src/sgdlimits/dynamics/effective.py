@@ -381,7 +381,9 @@ def effective_dynamics(
     {'m': array(0.), 'r2': array(0.)}
     """
     if not isinstance(task, Task):
-        raise ValueError(f"task={task!r} is not allowed: task must be one of sgdlimits.tasks")
+        raise _checks.InputError(
+            f"task={task!r} is not allowed: task must be one of sgdlimits.tasks"
+        )
     return EffectiveDynamics(task, step, nodes)
 
 

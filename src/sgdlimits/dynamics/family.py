@@ -60,13 +60,13 @@ def make_family(
     """The models between two values of a parameter; every value is validated as the task does."""
     names = [name for name, value in task.arguments().items() if isinstance(value, float)]
     if parameter not in names and parameter != "step":
-        raise ValueError(
+        raise _checks.InputError(
             f"parameter={parameter!r} is not allowed: the real parameters of "
             f"{type(task).__name__} are {', '.join([*names, 'step'])}"
         )
     ends = [float(_checks.array(name, x, ())) for name, x in (("low", low), ("high", high))]
     if not ends[0] < ends[1]:
-        raise ValueError(f"low={low!r} is not allowed: low must be less than high={high!r}")
+        raise _checks.InputError(f"low={low!r} is not allowed: low must be less than high={high!r}")
     first, middle, last = (
         changed(task, step, parameter, value) for value in (ends[0], sum(ends) / 2, ends[1])
     )
@@ -80,7 +80,7 @@ def make_family(
         np.allclose(a, b, rtol=1e-9)
         for a, b in zip(jax.tree.leaves(halfway), jax.tree.leaves(_numbers(*middle)), strict=True)
     ):
-        raise ValueError(
+        raise _checks.InputError(
             f"parameter={parameter!r} is not allowed: "
             f"the numbers in {type(task).__name__} are not affine functions of it"
         )

@@ -85,7 +85,9 @@ def generator(
     True
     """
     if not isinstance(triple, Triple):
-        raise ValueError(f"triple={triple!r} is not allowed: triple must be an sgdlimits.Triple")
+        raise _checks.InputError(
+            f"triple={triple!r} is not allowed: triple must be an sgdlimits.Triple"
+        )
     step = _checks.positive("step", step)
     samples = _checks.integer("samples", samples, least=2 * BATCHES)
     seed = _checks.integer("seed", seed, least=0)
@@ -110,7 +112,7 @@ def generator(
         total_diffusion=estimate(delta * increment @ covariance @ increment.T),
     )
     if not all(np.all(np.isfinite(part.value)) for part in result[2:]):
-        raise ValueError(
+        raise _checks.InputError(
             f"params is not allowed: gradients of the loss or derivatives of the statistics there "
             f"are not finite (statistics {_checks.shown(result.statistics)})"
         )
@@ -136,7 +138,7 @@ def longest_axis(params: Any) -> int:
     """The dimension as it shows in the parameters."""
     axes = [size for leaf in jax.tree.leaves(params) for size in np.shape(leaf)]
     if not axes:
-        raise ValueError("params is not allowed: it must hold arrays, or dim must be given")
+        raise _checks.InputError("params is not allowed: it must hold arrays, or dim must be given")
     return max(axes)
 
 

@@ -6,12 +6,12 @@ import numpy as np
 
 from sgdlimits import _checks
 from sgdlimits._types import State
-from sgdlimits.tasks import MultiIndex, Task
+from sgdlimits.tasks import MultiIndexFamily, Task
 
 
 def repaired(task: Task, states: State) -> State:
     """Take away the solver's error where it leaves the states: R ≥ 0, rows on the sphere."""
-    if not isinstance(task, MultiIndex):
+    if not isinstance(task, MultiIndexFamily):
         return states
     states = states | {"R": _positive_semidefinite(states["R"])}
     if task.spherical:
@@ -41,7 +41,7 @@ def given_times(times: Any) -> np.ndarray:
     """The times a caller gave, if they increase from 0."""
     grid = _checks.array("times", times, np.shape(times))
     if grid.ndim != 1 or len(grid) < 2 or grid[0] != 0 or np.any(np.diff(grid) <= 0):
-        raise ValueError(
+        raise _checks.InputError(
             f"times={_checks.shown(grid)} is not allowed: times must increase from 0, two or more"
         )
     return grid

@@ -106,7 +106,9 @@ def localizability(
         seed: of everything random.
     """
     if not isinstance(triple, Triple):
-        raise ValueError(f"triple={triple!r} is not allowed: triple must be an sgdlimits.Triple")
+        raise _checks.InputError(
+            f"triple={triple!r} is not allowed: triple must be an sgdlimits.Triple"
+        )
     step = _checks.positive("step", step)
     time = _checks.nonnegative("time", time)
     states = _checks.integer("states", states, least=1)
@@ -121,7 +123,7 @@ def localizability(
             targets = statistics_at(triple, dim, pool)
         pool, arrived = onto_level(triple, dim, pool, targets)
         if not np.any(arrived):
-            raise ValueError(
+            raise _checks.InputError(
                 f"states={states} is not allowed: none of them could be moved to the same "
                 f"statistics at dim={dim}; take more, or another time or init"
             )
@@ -129,7 +131,7 @@ def localizability(
         pool = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[some]), pool)
         row = _sizes(triple, dim, pool, samples, seed + 1)
         if not np.all(np.isfinite(list(row.values()))):
-            raise ValueError(
+            raise _checks.InputError(
                 f"triple is not allowed: derivatives of its loss or statistics are not finite at "
                 f"dim={dim}"
             )

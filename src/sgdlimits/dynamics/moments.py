@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sgdlimits._types import Real
-from sgdlimits.tasks.multi_index import MultiIndex
+from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 
 class Moments(NamedTuple):
@@ -19,7 +19,7 @@ class Moments(NamedTuple):
 
 
 def motion(
-    task: MultiIndex, state: dict[str, Float[Array, "..."]], moments: Moments, step: Real
+    task: MultiIndexFamily, state: dict[str, Float[Array, "..."]], moments: Moments, step: Real
 ) -> dict[str, Float[Array, "..."]]:
     r"""Change of the statistics per unit of time; linear in ``moments``.
 

@@ -15,7 +15,7 @@ from sgdlimits.dynamics.model import Model, Vector, VectorMap
 from sgdlimits.dynamics.moments import Moments, motion
 from sgdlimits.dynamics.quadrature import Quadrature
 from sgdlimits.gaussian import orthant_nodes
-from sgdlimits.tasks.multi_index import MultiIndex
+from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 JITTER = 1e-13  # relative to each variance: keeps Cholesky factors of singular covariances finite
 ON_SURFACE = 1e-9  # a field closer to zero than this is taken to be zero
@@ -43,7 +43,7 @@ class Samples(NamedTuple):
 class MultiIndexModel(Model):
     """Expectations over the mixture by ``rule``; where a task declares a closed form, exactly."""
 
-    task: MultiIndex
+    task: MultiIndexFamily
     step: Float[Array, ""]
     rule: Quadrature
     tolerance: tuple[float, float] = eqx.field(static=True)

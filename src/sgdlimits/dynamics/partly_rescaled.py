@@ -91,7 +91,7 @@ def check_rest(what: str, drift: np.ndarray) -> None:
     """Raise ValueError if the drift is not small: there is no diffusive limit away from rest."""
     size = float(np.max(np.abs(drift), initial=0.0))
     if size > 1e-6:
-        raise ValueError(
+        raise _checks.InputError(
             f"at is not allowed: the drift of {what} is {size:.3g}, but a diffusive limit needs a "
             "rest point, where it is below 1e-6"
         )
@@ -103,7 +103,7 @@ def rescaled_names(task: Task, only: Sequence[str]) -> list[str]:
     chosen = [name for name in names if name in only or name.split("[")[0] in only]
     unknown = [name for name in only if name not in {*names, *task.shapes}]
     if unknown or not chosen:
-        raise ValueError(
+        raise _checks.InputError(
             f"only={list(only)!r} is not allowed: only must name statistics among "
             f"{', '.join([*task.shapes, *names])}"
         )

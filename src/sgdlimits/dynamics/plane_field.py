@@ -82,7 +82,7 @@ def plane_field(
     points = np.stack(np.meshgrid(plane.x_values, plane.y_values), axis=-1).reshape(-1, 2)
     held, growth = _everywhere(model, coarse, plane, reference, points)
     if not held.valid.any():
-        raise ValueError(
+        raise _checks.InputError(
             f"x={names[plane.x]!r}, y={names[plane.y]!r} is not allowed here: with the others "
             f"{OTHERS[plane.slaved]} no point of x_values and y_values is a state"
         )
@@ -143,14 +143,14 @@ def _reference(model: Model, task: Task, plane: Plane, at: StateLike | None) -> 
     names = coordinates(task)
     others = _others(plane, len(names))
     if at is None and others:
-        raise ValueError(
+        raise _checks.InputError(
             f"at=None is not allowed: at must be a state of {type(task).__name__}, from which "
             f"{', '.join(names[i] for i in others)} are taken"
         )
     vector = jnp.zeros(len(names)) if at is None else model.ravel(task.check_state(at))
     slope = np.asarray(constraint_slope(model, vector))[:, others]
     if len(slope) and (not others or np.linalg.matrix_rank(slope) < len(slope)):
-        raise ValueError(
+        raise _checks.InputError(
             f"y={names[plane.y]!r} is not allowed with x={names[plane.x]!r}: at this state the "
             "sphere ties one to the other"
         )
@@ -168,7 +168,7 @@ def _growth(slaved: Slaved) -> np.ndarray:
 def _increasing(name: str, values: Any) -> np.ndarray:
     grid = _checks.array(name, values, None)
     if grid.ndim != 1 or len(grid) == 0 or np.any(np.diff(grid) <= 0):
-        raise ValueError(
+        raise _checks.InputError(
             f"{name}={_checks.shown(grid)} is not allowed: {name} must be increasing numbers"
         )
     return grid

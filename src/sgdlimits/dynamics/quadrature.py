@@ -7,7 +7,7 @@ import equinox as eqx
 import numpy as np
 
 from sgdlimits import gaussian
-from sgdlimits.tasks.multi_index import MultiIndex
+from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 AFFINE_NOISE_ORDER = 5  # exact up to the ninth power of the noise, as in every squared loss
 SMOOTH_NOISE_ORDER = 20  # for labels that depend on noise in other ways
@@ -37,7 +37,7 @@ class Quadrature(eqx.Module):
 
 
 def choose_quadrature(
-    task: MultiIndex, nodes: int, seed: int = 0, *, coarse: bool = False
+    task: MultiIndexFamily, nodes: int, seed: int = 0, *, coarse: bool = False
 ) -> Quadrature:
     """The rule for a task, with about ``nodes`` nodes for each component.
 
@@ -65,7 +65,7 @@ def choose_quadrature(
     return Quadrature("sobol", np.stack([rule.nodes for rule in rules]), rules[0].weights)
 
 
-def jumps_separately(task: MultiIndex) -> bool:
+def jumps_separately(task: MultiIndexFamily) -> bool:
     """Whether, without noise, each field can be held at zero without touching the others.
 
     True for ReLU networks whose means are orthogonal or opposite, as in the papers: then a solution

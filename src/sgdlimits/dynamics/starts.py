@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from sgdlimits import _checks
 from sgdlimits._types import State, StateLike
 from sgdlimits.tasks import Task
 
@@ -36,7 +37,7 @@ def starts_from(task: Task, sample: Any, count: int, seed: int) -> State:
     """The states that a law stands for: given, drawn, or where runs have ended."""
     if isinstance(sample, xr.Dataset):
         if not {"run", "time"} <= set(sample.dims) or not set(task.shapes) <= set(sample.data_vars):
-            raise ValueError(
+            raise _checks.InputError(
                 f"sample={dict(sample.sizes)} is not allowed: a Dataset must hold runs over time "
                 f"of the statistics {list(task.shapes)}"
             )
@@ -45,7 +46,7 @@ def starts_from(task: Task, sample: Any, count: int, seed: int) -> State:
     states = sample(count, seed) if callable(sample) else sample
     if not isinstance(states, Mapping) or set(states) != set(task.shapes):
         given = list(states) if isinstance(states, Mapping) else type(states).__name__
-        raise ValueError(
+        raise _checks.InputError(
             f"sample={given} is not allowed: sample must be states along a leading axis (a dict of "
             f"{list(task.shapes)}), a function of (count, seed) that returns them, or runs"
         )
@@ -55,7 +56,7 @@ def starts_from(task: Task, sample: Any, count: int, seed: int) -> State:
         np.ndim(states[name]) != len(shape) + 1 for name, shape in task.shapes.items()
     ):
         shapes = {name: np.shape(states[name]) for name in task.shapes}
-        raise ValueError(
+        raise _checks.InputError(
             f"sample of shapes {shapes} is not allowed: every statistic must have one leading "
             "axis, the same for all"
         )

@@ -77,13 +77,13 @@ class Triple(eqx.Module):
         datum = jax.eval_shape(lambda: self.sample(key, dim))
         loss = _trace("loss", self.loss, params, datum)
         if getattr(loss, "shape", None) != () or not _is_float(loss):
-            raise ValueError(
+            raise _checks.InputError(
                 f"loss returns {_described(loss)}, which is not allowed: "
                 "loss(params, datum) must be a real scalar"
             )
         values = _trace("statistics", lambda p: self.statistics(p, dim), params)
         if getattr(values, "ndim", None) != 1 or values.shape[0] == 0 or not _is_float(values):
-            raise ValueError(
+            raise _checks.InputError(
                 f"statistics returns {_described(values)}, which is not allowed: "
                 "statistics(params, dim) must be a 1-D array of real numbers"
             )
@@ -91,7 +91,7 @@ class Triple(eqx.Module):
         if self.names is None:
             return tuple(f"u[{i}]" for i in range(count))
         if len(self.names) != count:
-            raise ValueError(
+            raise _checks.InputError(
                 f"names={self.names!r} is not allowed: there must be one for each of the {count} "
                 f"statistics at dim={dim}"
             )
@@ -103,14 +103,14 @@ class Triple(eqx.Module):
         values = list(dims) if isinstance(dims, Iterable) and not isinstance(dims, str) else []
         checked = sorted({_checks.integer("dims", dim, least=1) for dim in values})
         if len(checked) < least:
-            raise ValueError(
+            raise _checks.InputError(
                 f"dims={dims!r} is not allowed: dims must be at least {least} different integers"
             )
         found = {dim: self._names_at(dim) for dim in checked}
         _check_smooth(self, checked[0])
         if len({len(names) for names in found.values()}) > 1:
             lengths = ", ".join(f"{len(names)} at dim={dim}" for dim, names in found.items())
-            raise ValueError(
+            raise _checks.InputError(
                 f"statistics returns arrays of different lengths, which is not allowed: {lengths}"
             )
         return tuple(checked), found[checked[0]]
@@ -121,12 +121,12 @@ class Triple(eqx.Module):
         given = jax.tree.map(lambda x: jnp.asarray(np.asarray(x, dtype=np.float64)), params)
         wanted = jax.eval_shape(lambda: self.init(jax.random.key(0), dim))
         if _shapes(given) != _shapes(wanted):
-            raise ValueError(
+            raise _checks.InputError(
                 f"params is {_shapes(given)}, which is not allowed: at dim={dim} "
                 f"init(key, dim) gives {_shapes(wanted)}"
             )
         if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(given)):
-            raise ValueError("params is not allowed: all its numbers must be finite")
+            raise _checks.InputError("params is not allowed: all its numbers must be finite")
         return given
 
 
@@ -166,12 +166,12 @@ def _check_sampler(triple: Triple, dim: int) -> None:
     except Exception as error:  # the user's function may raise anything
         found, failure = _eager_shapes(triple, dim, keys), error
     if len(set(found)) > 1:
-        raise ValueError(
+        raise _checks.InputError(
             f"sample returns data of different shapes at dim={dim}, which is not allowed: "
             + " and ".join(sorted(set(found)))
         )
     if failure is not None:
-        raise ValueError(
+        raise _checks.InputError(
             f"sample is not allowed: JAX cannot trace sample(key, {dim}): {_line(failure)}"
         ) from failure
     _trace("sample", lambda: triple.sample(keys[0], dim))
@@ -224,19 +224,19 @@ def _check_smooth(triple: Triple, dim: int) -> None:
     try:
         coarse, fine, sizes = map(np.asarray, _along_segments(triple, dim))
     except Exception as error:  # the user's function may raise anything
-        raise ValueError(
+        raise _checks.InputError(
             "statistics is not allowed: it must be twice differentiable, and its derivatives "
             f"along a line cannot be computed: {_line(error)}"
         ) from error
     if not (np.all(np.isfinite(fine)) and np.all(np.isfinite(sizes))):
-        raise ValueError(
+        raise _checks.InputError(
             "statistics is not allowed: it must be twice differentiable, and its values or "
             f"derivatives at draws of init are not finite at dim={dim}"
         )
     rough = (fine > 1e-6 * (sizes + 1e-9)) & (fine > coarse / 2)
     if np.any(rough):
         which = int(np.flatnonzero(np.any(rough, axis=(0, 1)))[0])
-        raise ValueError(
+        raise _checks.InputError(
             f"statistics is not allowed: it must be twice differentiable, and statistic {which} "
             f"jumps or has a kink between draws of init at dim={dim}"
         )
@@ -245,7 +245,7 @@ def _check_smooth(triple: Triple, dim: int) -> None:
 def _check_params(source: str, params: Params) -> None:
     leaves = jax.tree.leaves(params)
     if not leaves or not all(_is_float(leaf) for leaf in leaves):
-        raise ValueError(
+        raise _checks.InputError(
             f"{source} is {_shapes(params)}, which is not allowed: "
             "parameters must be arrays of real numbers"
         )
@@ -255,7 +255,9 @@ def _trace(name: str, function: Callable[..., Any], *args: Any) -> Any:
     try:
         return jax.eval_shape(function, *args)
     except Exception as error:  # the user's function may raise anything
-        raise ValueError(f"{name} is not allowed: JAX cannot trace it: {_line(error)}") from error
+        raise _checks.InputError(
+            f"{name} is not allowed: JAX cannot trace it: {_line(error)}"
+        ) from error
 
 
 def _line(error: Exception) -> str:
@@ -278,12 +280,14 @@ def _shapes(tree: Any) -> str:
 
 def _callable(name: str, value: Any) -> Callable[..., Any]:
     if not callable(value):
-        raise ValueError(f"{name}={value!r} is not allowed: {name} must be a function")
+        raise _checks.InputError(f"{name}={value!r} is not allowed: {name} must be a function")
     return value
 
 
 def _names(value: Any) -> tuple[str, ...]:
     names = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else ()
     if not names or not all(isinstance(n, str) for n in names) or len(set(names)) < len(names):
-        raise ValueError(f"names={value!r} is not allowed: names must be a list of distinct names")
+        raise _checks.InputError(
+            f"names={value!r} is not allowed: names must be a list of distinct names"
+        )
     return names

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from sgdlimits import _checks
 from sgdlimits.dynamics.triple import Params, Triple, draw_params
 
 PATHS = 8  # independent runs of SGD
@@ -38,7 +39,7 @@ def visited(triple: Triple, dim: int, step: float, time: float, count: int, seed
         path = _starts(triple.init, dim, max(count, PATHS), key)
     path = jax.tree.map(np.asarray, path)
     if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(path)):
-        raise ValueError(
+        raise _checks.InputError(
             f"step={step} is not allowed: SGD diverges before time={time} at dim={dim}; "
             "take a smaller step or time"
         )

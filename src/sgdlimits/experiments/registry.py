@@ -4,6 +4,7 @@ import difflib
 import importlib
 import pkgutil
 
+from sgdlimits import _checks
 from sgdlimits.experiments import catalogue
 from sgdlimits.experiments.base import Experiment
 
@@ -25,12 +26,12 @@ def get(name: str) -> Experiment:
     >>> get("critical_stp")
     Traceback (most recent call last):
     ...
-    ValueError: 'critical_stp' is no experiment: did you mean critical_step?
+    sgdlimits.InputError: 'critical_stp' is no experiment: did you mean critical_step?
     """
     known = names()
     if name not in known:
         near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else "`sgdlimits list` shows all"
-        raise ValueError(f"{name!r} is no experiment: {hint}")
+        raise _checks.InputError(f"{name!r} is no experiment: {hint}")
     found: Experiment = importlib.import_module(f"{catalogue.__name__}.{name}").EXPERIMENT
     return found

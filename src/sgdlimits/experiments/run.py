@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sgdlimits import _progress, plot, results
+from sgdlimits import _checks, _progress, plot, results
 from sgdlimits.experiments import store
 from sgdlimits.experiments.base import PRESETS
 from sgdlimits.experiments.checks import FAILED
@@ -62,7 +62,9 @@ def plan(
     """The job of running an experiment; ``texts`` are parameters to change, as text."""
     experiment = get(name)
     if preset not in PRESETS:
-        raise ValueError(f"preset={preset!r} is not allowed: preset must be {', '.join(PRESETS)}")
+        raise _checks.InputError(
+            f"preset={preset!r} is not allowed: preset must be {', '.join(PRESETS)}"
+        )
     settings = experiment.parameters.read(texts or {}, experiment.preset(preset))
     decisive = {"parameters": settings.values(), "seed": seed, "code": code_version(name)}
     text = json.dumps(store.plain(decisive), sort_keys=True)

@@ -61,7 +61,7 @@ class Settings:
     >>> Parameters(dim=1)
     Traceback (most recent call last):
     ...
-    ValueError: dim=1 is not allowed: dim must be int >= 2
+    sgdlimits.InputError: dim=1 is not allowed: dim must be int >= 2
     """
 
     def __init_subclass__(cls) -> None:
@@ -96,7 +96,7 @@ class Settings:
         values = dict(given or {})
         for name, text in texts.items():
             if name not in kinds:
-                raise ValueError(f"{name} is not a parameter: {cls.overview()}")
+                raise _checks.InputError(f"{name} is not a parameter: {cls.overview()}")
             values[name] = _parsed(name, kinds[name], text)
         return cls(**values)
 
@@ -129,7 +129,9 @@ def _word(kind: Any) -> str:
 def _checked(name: str, kind: Any, value: Any, bounds: Bounds) -> Any:
     def wrong() -> ValueError:
         wanted = " ".join(filter(None, [_word(kind), bounds.text]))
-        return ValueError(f"{name}={_checks.shown(value)} is not allowed: {name} must be {wanted}")
+        return _checks.InputError(
+            f"{name}={_checks.shown(value)} is not allowed: {name} must be {wanted}"
+        )
 
     if kind in (bool, str):
         if not isinstance(value, kind):
@@ -163,4 +165,6 @@ def _parsed(name: str, kind: Any, text: str) -> Any:
         return kind(text)
     except (ValueError, KeyError) as error:
         shown = "true or false" if kind is bool else _word(kind)
-        raise ValueError(f"{name}={text!r} is not allowed: {name} must be {shown}") from error
+        raise _checks.InputError(
+            f"{name}={text!r} is not allowed: {name} must be {shown}"
+        ) from error

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from sgdlimits import _checks
+
 MARKER = "sgdlimits.json"  # says that a folder is a store
 RECORD = "run.json"
 PICTURE = "picture"
@@ -32,7 +34,7 @@ def open_store(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
         if not (out / MARKER).exists():
             if any(out.iterdir()):
-                raise ValueError(
+                raise _checks.InputError(
                     f"out={str(out)!r} is not allowed: the folder has files that are not ours; "
                     "give an empty or a new one"
                 )
@@ -43,7 +45,7 @@ def open_store(out: Path) -> None:
             if not _alive(left.name.rpartition("-")[2]):
                 shutil.rmtree(left, ignore_errors=True)
     except OSError as error:
-        raise ValueError(f"out={str(out)!r} is not allowed: {error.strerror}") from error
+        raise _checks.InputError(f"out={str(out)!r} is not allowed: {error.strerror}") from error
 
 
 @contextmanager

@@ -6,9 +6,9 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-import sgdlimits
+from sgdlimits._version import __version__
 
-_ROOT = Path(sgdlimits.__file__).parent
+_ROOT = Path(__file__).parents[1]
 _CATALOGUE = "experiments/catalogue/"
 _NOT_COMPUTING = ("cli.py", "report/")
 _LIBRARIES = ("diffrax", "equinox", "jax", "jaxlib", "numpy", "scipy", "xarray")
@@ -23,11 +23,11 @@ def code_version(name: str) -> str:
         other = place.startswith(_CATALOGUE) and path.stem != name
         if not other and not place.startswith(_NOT_COMPUTING):
             digest.update(place.encode() + b"\0" + path.read_bytes() + b"\0")
-    return f"{sgdlimits.__version__}+{digest.hexdigest()[:12]}"
+    return f"{__version__}+{digest.hexdigest()[:12]}"
 
 
 @functools.cache
 def versions() -> dict[str, str]:
     """Versions of Python and of the libraries that compute."""
     found = {name: metadata.version(name) for name in _LIBRARIES}
-    return {"sgdlimits": sgdlimits.__version__, "python": platform.python_version()} | found
+    return {"sgdlimits": __version__, "python": platform.python_version()} | found

@@ -156,7 +156,7 @@ def hermite_order(dim: WholeNumber, count: WholeNumber) -> int:
 def _variables(name: str, value: Any, dim: int) -> list[int]:
     chosen = list(value) if isinstance(value, Iterable) else [value]
     if not all(isinstance(i, int | np.integer) and 0 <= i < dim for i in chosen):
-        raise ValueError(
+        raise _checks.InputError(
             f"{name}={value!r} is not allowed: {name} must be indices of variables in 0..{dim - 1}"
         )
     return [int(i) for i in chosen]

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from sgdlimits import _checks
 from sgdlimits.gaussian._shapes import square
 
 
@@ -31,7 +32,7 @@ def moment(covariance: ArrayLike, indices: Sequence[int]) -> Float[Array, "..."]
     c = square("covariance", covariance)
     size = c.shape[-1]
     if any(not -size <= i < size for i in indices):
-        raise ValueError(
+        raise _checks.InputError(
             f"indices={list(indices)!r} is not allowed: indices must lie in 0..{size - 1}"
         )
     if len(indices) % 2:

@@ -7,6 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sgdlimits import _checks
+
 
 def one_panel(axes: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
     """The given axes and their figure, or the only panel of a new figure of that size in inches."""
@@ -23,7 +25,7 @@ def given_panels(
     """The given axes, one for each of ``count`` things, and their figure."""
     given: list[Any] = list(np.ravel(np.asarray(axes, dtype=object)))
     if len(given) != count:
-        raise ValueError(
+        raise _checks.InputError(
             f"axes has {len(given)} entries, which is not allowed: there are {count} {what}"
         )
     return given[0].get_figure(root=True), given

@@ -7,6 +7,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sgdlimits import _checks
 from sgdlimits._types import Word
 from sgdlimits.plot import style
 from sgdlimits.plot._axes import one_panel
@@ -58,7 +59,7 @@ def bifurcation(diagram: xr.Dataset, statistic: Word, axes: Axes | None = None) 
     """
     parameter = str(diagram.attrs.get("parameter"))
     if parameter not in diagram.coords:
-        raise ValueError(
+        raise _checks.InputError(
             f"diagram of kind {diagram.attrs.get('kind')!r} is not allowed: "
             "diagram must be made by bifurcations"
         )

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sgdlimits import _checks
 from sgdlimits._types import Estimate
 from sgdlimits.plot import style
 from sgdlimits.plot._axes import given_panels
@@ -70,7 +71,7 @@ def closability(found: Any, axes: Axes | Sequence[Axes] | np.ndarray | None = No
 def _sets(found: Any) -> dict[str, Remainders]:
     sets = dict(found) if isinstance(found, Mapping) else {"": found}
     if not sets or not all(isinstance(part, Remainders) for part in sets.values()):
-        raise ValueError(
+        raise _checks.InputError(
             f"found={found!r} is not allowed: found must be a result of sgdlimits.closability, or "
             "a dict of them"
         )

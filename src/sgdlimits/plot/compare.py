@@ -7,6 +7,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sgdlimits import _checks
 from sgdlimits._types import Word
 from sgdlimits.plot import style
 from sgdlimits.plot._axes import given_panels
@@ -68,13 +69,17 @@ def _chosen(runs: xr.Dataset, wanted: Word | Sequence[Word] | None) -> list[str]
         wanted = [wanted]
     if wanted is not None:
         if not isinstance(wanted, Sequence) or len(wanted) == 0:
-            raise ValueError(f"statistics={wanted!r} is not allowed: it must name at least one")
+            raise _checks.InputError(
+                f"statistics={wanted!r} is not allowed: it must name at least one"
+            )
         for name in wanted:
             select(runs, name, argument="statistics")
         return list(wanted)
     available = names_of(runs)
     if not available:
-        raise ValueError(f"runs={list(runs.data_vars)} is not allowed: it has no statistic to draw")
+        raise _checks.InputError(
+            f"runs={list(runs.data_vars)} is not allowed: it has no statistic to draw"
+        )
     if len(available) <= _PANELS:
         return available
     families: dict[str, list[str]] = {}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from sgdlimits import _checks
 from sgdlimits.plot.style import figure_style
 from sgdlimits.results import replacing
 
@@ -19,7 +20,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     if target.suffix not in _SUFFIXES:
         allowed = " or ".join(_SUFFIXES)
-        raise ValueError(f"path={str(path)!r} is not allowed: path must end in {allowed}")
+        raise _checks.InputError(f"path={str(path)!r} is not allowed: path must end in {allowed}")
     form = target.suffix.removeprefix(".")
     with replacing(target) as temporary, figure_style():
         # An SVG carries its date unless told otherwise.

@@ -105,7 +105,9 @@ def portrait(
     'SpikedTensor · order 2, snr 2, ridge 0 · step 1'
     """
     if not isinstance(limit, Limit):
-        raise ValueError(f"limit={limit!r} is not allowed: it must be made by effective_dynamics")
+        raise _checks.InputError(
+            f"limit={limit!r} is not allowed: it must be made by effective_dynamics"
+        )
     names = limit.coordinates
     _checks.choice("x", x, names)
     _checks.choice("y", y, [name for name in names if name != x])
@@ -153,7 +155,7 @@ def _marks(limit: Limit, given: RestPoints | None, x: str, y: str) -> list[Mark]
     if given is False:
         given = []
     if not isinstance(given, Sequence) or not all(isinstance(p, RestPoint) for p in given):
-        raise ValueError(
+        raise _checks.InputError(
             f"fixed_points={given!r} is not allowed: it must be None, False or a list of points "
             "with state, stability and representatives"
         )
@@ -180,7 +182,7 @@ def _range(
     if given is not None:
         low, high = _checks.array(argument, given, (2,))
         if not low < high:
-            raise ValueError(
+            raise _checks.InputError(
                 f"{argument}={given!r} is not allowed: {argument} must be two increasing numbers"
             )
         return float(low), float(high)
@@ -190,7 +192,7 @@ def _range(
         margin = _AROUND_POINTS
         values = np.array([mark.x if argument == "x_range" else mark.y for mark in marks])
     if len(values) == 0:
-        raise ValueError(
+        raise _checks.InputError(
             f"{argument}=None is not allowed here: there are no runs, no path and no rest points "
             "around which to draw"
         )

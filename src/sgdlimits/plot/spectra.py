@@ -158,11 +158,15 @@ def eigenvectors(vectors: Any, marked: Any = (), axes: Axes | None = None) -> Fi
     """
     columns = _checks.array("vectors", vectors, None)
     if columns.ndim != 2:
-        raise ValueError(f"vectors has shape {columns.shape}: it must have vectors in columns")
+        raise _checks.InputError(
+            f"vectors has shape {columns.shape}: it must have vectors in columns"
+        )
     size, count = columns.shape
     places = _checks.array("marked", marked, (len(marked),))
     if np.any((places < 0) | (places >= size)):
-        raise ValueError(f"marked={_checks.shown(marked)} is not allowed: 0 to {size - 1} are")
+        raise _checks.InputError(
+            f"marked={_checks.shown(marked)} is not allowed: 0 to {size - 1} are"
+        )
     with style.figure_style():
         figure, panel = one_panel(axes, (5.6, 3.4))
         panel.plot(columns, lw=0.6, color=style.LIMIT, alpha=0.6, label=f"{count} eigenvectors")
@@ -177,7 +181,7 @@ def eigenvectors(vectors: Any, marked: Any = (), axes: Axes | None = None) -> Fi
 
 def _chosen(tracked: xr.Dataset, matrix: str, block: str) -> xr.Dataset:
     if tracked.attrs.get("kind") != "spectra":
-        raise ValueError(
+        raise _checks.InputError(
             f"tracked of kind {tracked.attrs.get('kind')!r} is not allowed: it must come from track"
         )
     _checks.choice("matrix", matrix, [str(name) for name in tracked.matrix.values])

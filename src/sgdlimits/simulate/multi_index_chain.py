@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from sgdlimits._precision import as_arrays
 from sgdlimits._types import State
 from sgdlimits.simulate.chain import Chain, degrees
-from sgdlimits.tasks import MultiIndex
+from sgdlimits.tasks import MultiIndexFamily
 
 Carry = tuple[Float[Array, "K runs"] | None, Float[Array, "K r runs"], Float[Array, "K K runs"]]
 
@@ -24,7 +24,7 @@ class MultiIndexChain(Chain):
     keeps its relative accuracy as R vanishes. M is kept in orthonormal coordinates of the anchors.
     """
 
-    task: MultiIndex
+    task: MultiIndexFamily
     delta: Float[Array, ""]
     dof: Float[Array, ""]
     few: int | None = eqx.field(static=True)
@@ -124,7 +124,7 @@ class MultiIndexChain(Chain):
         return jax.vmap(both, (-1, -1, -1), -1)(v, fields, labels)
 
 
-def make_chain(task: MultiIndex, dim: int, step: float) -> MultiIndexChain:
+def make_chain(task: MultiIndexFamily, dim: int, step: float) -> MultiIndexChain:
     """The chain of a multi-index task in dimension ``dim``."""
     r = len(task.anchors)
     L = np.linalg.cholesky(task.gram)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from sgdlimits._precision import as_arrays
 from sgdlimits._types import Index, State
 from sgdlimits.simulate.process import Process
-from sgdlimits.tasks import MultiIndex
+from sgdlimits.tasks import MultiIndexFamily
 
 Weights = tuple[Float[Array, "runs K"] | None, Float[Array, "runs K d"]]
 
@@ -20,7 +20,7 @@ class MultiIndexDirect(Process):
     The anchors lie in the first r coordinates, the rows of their Cholesky factor.
     """
 
-    task: MultiIndex
+    task: MultiIndexFamily
     delta: Float[Array, ""]
     dim: int = eqx.field(static=True)
     offset: Index  # number of the first run
@@ -85,7 +85,7 @@ class MultiIndexDirect(Process):
         return v, W
 
 
-def weights_from_state(task: MultiIndex, states: State, dim: int) -> Weights:
+def weights_from_state(task: MultiIndexFamily, states: State, dim: int) -> Weights:
     """Weights in R^dim whose statistics are the given ones (runs along axis 0).
 
     The parts orthogonal to the anchors fill the K coordinates after the anchors': by rotation
@@ -101,7 +101,7 @@ def weights_from_state(task: MultiIndex, states: State, dim: int) -> Weights:
     return v, jnp.asarray(W)
 
 
-def make_direct(task: MultiIndex, dim: int, step: float, offset: int) -> MultiIndexDirect:
+def make_direct(task: MultiIndexFamily, dim: int, step: float, offset: int) -> MultiIndexDirect:
     """SGD on all coordinates of a multi-index task."""
     r = len(task.anchors)
     anchors = np.zeros((r, dim))

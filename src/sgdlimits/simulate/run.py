@@ -17,7 +17,7 @@ from sgdlimits._types import Number, State, StateLike, WholeNumber, Word
 from sgdlimits.simulate import multi_index_chain, multi_index_direct, spiked_tensor
 from sgdlimits.simulate.chain import LANES
 from sgdlimits.simulate.process import Process, record
-from sgdlimits.tasks import MultiIndex, SpikedTensor, Task
+from sgdlimits.tasks import MultiIndexFamily, SpikedTensor, Task
 
 GROUPS = 20  # calls into compiled code per chunk of runs: how often progress is reported
 DIRECT_LANES = 32  # runs that the direct method advances together
@@ -62,7 +62,9 @@ def simulate(
     {'run': 8, 'time': 5}
     """
     if not isinstance(task, Task):
-        raise ValueError(f"task={task!r} is not allowed: task must be one of sgdlimits.tasks")
+        raise _checks.InputError(
+            f"task={task!r} is not allowed: task must be one of sgdlimits.tasks"
+        )
     dim = task.check_dim(dim)
     runs = _checks.integer("runs", runs, least=1)
     time = _checks.positive("time", time)
@@ -72,11 +74,11 @@ def simulate(
     method = _checks.choice("method", method, ("chain", "direct"))
     steps = round(time * dim / step)
     if steps >= 2**53:
-        raise ValueError(
+        raise _checks.InputError(
             f"time={time} is not allowed: with dim={dim} and step={step} it takes {steps:.3g} steps"
         )
     if steps < 1:
-        raise ValueError(
+        raise _checks.InputError(
             f"time={time} is not allowed: with dim={dim} and step={step} it must be "
             f"at least {step / dim} (one step of SGD)"
         )
@@ -139,14 +141,14 @@ def _run_chunks(
 def _maker(task: Task, method: str) -> Callable[[Any, int, float, int], Process]:
     family = {
         SpikedTensor: (spiked_tensor.make_chain, spiked_tensor.make_direct),
-        MultiIndex: (multi_index_chain.make_chain, multi_index_direct.make_direct),
+        MultiIndexFamily: (multi_index_chain.make_chain, multi_index_direct.make_direct),
     }
     for kind, (chain, direct) in family.items():
         if isinstance(task, kind):
             if method == "direct":
                 return direct
             return lambda task, dim, step, _: chain(task, dim, step)
-    raise ValueError(f"task={task!r} is not allowed: no simulation is known for it")
+    raise _checks.InputError(f"task={task!r} is not allowed: no simulation is known for it")
 
 
 def _padded(values: np.ndarray, size: int) -> np.ndarray:

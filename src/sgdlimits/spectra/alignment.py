@@ -18,7 +18,9 @@ def alignment(vector: Any, basis: Any) -> float:
     """
     v = _checks.array("vector", vector, None)
     if v.ndim != 1 or not np.any(v):
-        raise ValueError(f"vector has shape {v.shape}: it must be one vector that is not zero")
+        raise _checks.InputError(
+            f"vector has shape {v.shape}: it must be one vector that is not zero"
+        )
     Q = orthonormal(basis, len(v))
     return float(np.minimum(1.0, np.linalg.norm(Q.T @ v) / np.linalg.norm(v)))
 
@@ -34,7 +36,9 @@ def escape(matrix: Any, basis: Any) -> float:
     """
     A = _checks.array("matrix", matrix, None)
     if A.ndim != 2 or not np.any(A):
-        raise ValueError(f"matrix has shape {A.shape}: it must be a matrix that is not zero")
+        raise _checks.InputError(
+            f"matrix has shape {A.shape}: it must be a matrix that is not zero"
+        )
     Q = orthonormal(basis, len(A))
     return float(np.linalg.norm(A - Q @ (Q.T @ A), 2) / np.linalg.norm(A, 2))
 
@@ -80,7 +84,7 @@ def orthonormal(basis: Any, size: int) -> np.ndarray:
     """An orthonormal basis of the span of the columns; dependent columns count once."""
     B = _checks.array("basis", basis, None)
     if B.ndim != 2 or len(B) != size or not np.any(B):
-        raise ValueError(
+        raise _checks.InputError(
             f"basis has shape {B.shape}, which is not allowed: basis must have {size} rows, and "
             "columns that are not all zero"
         )

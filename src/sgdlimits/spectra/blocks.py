@@ -17,8 +17,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from sgdlimits import _checks
 from sgdlimits._types import Index, Real
-from sgdlimits.tasks import MultiIndex
+from sgdlimits.tasks import MultiIndexFamily
 
 MATRICES = ("hessian", "gradient")
 
@@ -35,7 +36,7 @@ class Block(NamedTuple):
         return "".join("v" if k is None else f"W{k}" for k in self)
 
 
-def blocks_of(task: MultiIndex) -> list[Block]:
+def blocks_of(task: MultiIndexFamily) -> list[Block]:
     """All blocks: W_i W_j with i <= j; vv and the rectangular vW_j if the readout is trained."""
     K = task.width
     found = [Block(i, j) for i in range(K) for j in range(i, K)]
@@ -44,17 +45,17 @@ def blocks_of(task: MultiIndex) -> list[Block]:
     return [*found, Block(None, None), *(Block(None, j) for j in range(K))]
 
 
-def diagonal_blocks(task: MultiIndex) -> list[Block]:
+def diagonal_blocks(task: MultiIndexFamily) -> list[Block]:
     """W_0 W_0, W_1 W_1, ..., and vv if the readout is trained."""
     return [block for block in blocks_of(task) if block.i == block.j]
 
 
-def expected_outliers(task: MultiIndex, block: Block) -> int:
+def expected_outliers(task: MultiIndexFamily, block: Block) -> int:
     """How many outliers a block is expected to have: as many as anchors; in vv, as components."""
     return min(len(task.means), task.width) if block.i is None else len(task.anchors)
 
 
-def find_block(task: MultiIndex, block: Any) -> Block:
+def find_block(task: MultiIndexFamily, block: Any) -> Block:
     """A block by name (``"W0W1"``, ``"vv"``), by pair (0, 1) or by one number, 0 for (0, 0)."""
     known = blocks_of(task)
     if isinstance(block, int) and not isinstance(block, bool):
@@ -72,12 +73,14 @@ def find_block(task: MultiIndex, block: Any) -> Block:
         kinds = [[n for n in names if (n[0] == "v") is readout] for readout in (False, True)]
         names = [n for kind in kinds if kind for n in (*kind[:4], "...", kind[-1])]
     listed = ", ".join(names)
-    raise ValueError(f"block={block!r} is not allowed: the blocks of this task are {listed}")
+    raise _checks.InputError(
+        f"block={block!r} is not allowed: the blocks of this task are {listed}"
+    )
 
 
 @eqx.filter_jit
 def field_weights(
-    task: MultiIndex,
+    task: MultiIndexFamily,
     matrix: str,
     i: Index,
     j: Index,
@@ -99,7 +102,7 @@ def field_weights(
 
 @eqx.filter_jit
 def cross_weights(
-    task: MultiIndex,
+    task: MultiIndexFamily,
     matrix: str,
     j: Index,
     fields: Float[Array, "n K"],
@@ -122,7 +125,7 @@ Directions = tuple[Float[Array, "n K"], Float[Array, " K"] | None]
 
 @eqx.filter_jit
 def whole_products(
-    task: MultiIndex,
+    task: MultiIndexFamily,
     matrix: str,
     fields: Float[Array, "n K"],
     readout: Float[Array, " K"] | None,
@@ -151,7 +154,7 @@ def whole_products(
 
 @eqx.filter_jit
 def readout_matrices(
-    task: MultiIndex,
+    task: MultiIndexFamily,
     matrix: str,
     fields: Float[Array, "n K"],
     readout: Float[Array, " K"],

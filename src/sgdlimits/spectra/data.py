@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 from sgdlimits._precision import double_precision
 from sgdlimits._types import State
 from sgdlimits.simulate.multi_index_direct import MultiIndexDirect, make_direct
-from sgdlimits.tasks import MultiIndex
+from sgdlimits.tasks import MultiIndexFamily
 
 _TEST = 2**30  # a run number that training never uses: independent data
 
@@ -38,7 +38,7 @@ class Training:
     """
 
     @double_precision
-    def __init__(self, task: MultiIndex, dim: int, step: float, seed: int, start: State):
+    def __init__(self, task: MultiIndexFamily, dim: int, step: float, seed: int, start: State):
         self.step, self.dim = step, dim
         self.process: MultiIndexDirect = make_direct(task, dim, step, 0)
         self.key = jax.random.key(seed)
@@ -73,7 +73,7 @@ class Training:
         return DataSet(np.asarray(x), np.asarray(labels, dtype=float))
 
 
-def anchors(task: MultiIndex, dim: int) -> np.ndarray:
+def anchors(task: MultiIndexFamily, dim: int) -> np.ndarray:
     """The anchors as rows in R^dim: the Cholesky factor of their Gram matrix, then zeros."""
     r = len(task.anchors)
     return np.concatenate([np.linalg.cholesky(task.gram), np.zeros((r, dim - r))], axis=1)

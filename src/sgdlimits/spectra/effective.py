@@ -22,7 +22,7 @@ from sgdlimits.spectra import bulk as bulks
 from sgdlimits.spectra.atoms import Atoms, atoms
 from sgdlimits.spectra.blocks import MATRICES, expected_outliers, find_block
 from sgdlimits.spectra.law import block_law, readout_block
-from sgdlimits.tasks import MultiIndex
+from sgdlimits.tasks import MultiIndexFamily
 
 NODES = 2**14
 SAME = 1e-3  # outliers closer than this, relative to the spectrum, are one: quadrature splits them
@@ -114,10 +114,12 @@ def effective(
     >>> [outlier.multiplicity for outlier in spectrum.outliers]
     [2]
     """
-    if not isinstance(task, MultiIndex):
-        raise ValueError(f"task={task!r} is not allowed: task must be a multi-index task")
+    if not isinstance(task, MultiIndexFamily):
+        raise _checks.InputError(f"task={task!r} is not allowed: task must be a multi-index task")
     if not np.isfinite(task.precision):
-        raise ValueError("task with precision=inf is not allowed: without noise there is no bulk")
+        raise _checks.InputError(
+            "task with precision=inf is not allowed: without noise there is no bulk"
+        )
     ratio = _checks.positive("ratio", ratio)
     matrix = _checks.choice("matrix", matrix, MATRICES)
     nodes = _checks.integer("nodes", nodes, least=2)
@@ -127,7 +129,7 @@ def effective(
     checked = task.check_state(state)
     found = find_block(task, block)
     if found.i is None and found.j is not None:
-        raise ValueError(f"block={found.name!r} is not allowed: it is not square")
+        raise _checks.InputError(f"block={found.name!r} is not allowed: it is not square")
     expected = expected_outliers(task, found)
     if found.i is None:
         values, vectors = np.linalg.eigh(readout_block(task, checked, matrix, nodes))

@@ -28,7 +28,7 @@ from sgdlimits.spectra.blocks import (
 )
 from sgdlimits.spectra.data import DataSet, Weights
 from sgdlimits.spectra.krylov import Pairs, leading_pairs, quadrature, top_pairs
-from sgdlimits.tasks import MultiIndex
+from sgdlimits.tasks import MultiIndexFamily
 
 ALL = "all"
 DENSE = 1500  # rows of a block up to which it is formed to find its leading eigenpairs
@@ -45,17 +45,21 @@ class Empirical:
         v: the readout, if it is trained.
     """
 
-    def __init__(self, task: MultiIndex, data: DataSet, W: Any, v: Any = None):
+    def __init__(self, task: MultiIndexFamily, data: DataSet, W: Any, v: Any = None):
         self.task = task
         x = _checks.array("x", data.x, None)
         if x.ndim != 2:
-            raise ValueError(f"x has shape {x.shape}, which is not allowed: one sample per row")
+            raise _checks.InputError(
+                f"x has shape {x.shape}, which is not allowed: one sample per row"
+            )
         self.x, self.dim = x, x.shape[1]
         self.labels = _checks.array("labels", data.labels, (len(x),))
         self.W = _checks.array("W", W, (task.width, self.dim))
         if (v is None) == task.trained:
             wanted = "must be given" if task.trained else "must be None"
-            raise ValueError(f"v={v!r} is not allowed: v {wanted} for {type(task).__name__}")
+            raise _checks.InputError(
+                f"v={v!r} is not allowed: v {wanted} for {type(task).__name__}"
+            )
         self.v = None if v is None else _checks.array("v", v, (task.width,))
         self.size = self.W.size + (0 if v is None else task.width)
         self.fields = x @ self.W.T
@@ -66,7 +70,9 @@ class Empirical:
         """D of every sample, for a block between rows of W."""
         found = self._block(matrix, block)
         if found.i is None:
-            raise ValueError(f"block={found.name!r} is not allowed: it must be between rows of W")
+            raise _checks.InputError(
+                f"block={found.name!r} is not allowed: it must be between rows of W"
+            )
         key = (str(matrix), found)
         if key not in self._weights:
             pair = jnp.asarray(found.i), jnp.asarray(found.j)
@@ -131,7 +137,7 @@ class Empirical:
         """All eigenvalues of a block, increasing; forms it."""
         A = self.dense(matrix, block)
         if A.shape[0] != A.shape[1]:
-            raise ValueError(f"block={block!r} is not allowed: it is not square")
+            raise _checks.InputError(f"block={block!r} is not allowed: it is not square")
         return np.linalg.eigvalsh(A)
 
     def leading(
@@ -150,7 +156,7 @@ class Empirical:
         """
         k = _checks.integer("rank", rank, least=1)
         if k > len(self.x):
-            raise ValueError(
+            raise _checks.InputError(
                 f"rank={k} is not allowed: {len(self.x)} samples make at most {len(self.x)} "
                 "eigenvalues other than 0"
             )
@@ -161,7 +167,9 @@ class Empirical:
 
             return leading_pairs(whole, 1, self.size, k, start=start, tolerance=tolerance)
         if k > self.dim:
-            raise ValueError(f"rank={k} is not allowed: blocks have only {self.dim} eigenvalues")
+            raise _checks.InputError(
+                f"rank={k} is not allowed: blocks have only {self.dim} eigenvalues"
+            )
         if self.dim <= DENSE:
             pairs = [
                 top_pairs(
@@ -221,6 +229,6 @@ def _weighted(x: np.ndarray, D: np.ndarray) -> np.ndarray:
     return sign * (np.triu(total) + np.triu(total, 1).T)
 
 
-def at(task: MultiIndex, data: DataSet, weights: Weights) -> Empirical:
+def at(task: MultiIndexFamily, data: DataSet, weights: Weights) -> Empirical:
     """The matrices at the weights of a training run."""
     return Empirical(task, data, weights.W, weights.v)

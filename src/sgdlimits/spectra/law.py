@@ -19,7 +19,7 @@ from sgdlimits import gaussian
 from sgdlimits._precision import as_arrays
 from sgdlimits._types import State
 from sgdlimits.spectra.blocks import Block, field_weights, readout_matrices
-from sgdlimits.tasks import MultiIndex
+from sgdlimits.tasks import MultiIndexFamily
 
 _FLAT = 1e-10  # directions of weights below this, relative to the largest, are not there
 
@@ -51,7 +51,7 @@ class Fields(NamedTuple):
     rows: np.ndarray  # (K, f)
 
 
-def block_law(task: MultiIndex, state: State, matrix: str, block: Block, nodes: int) -> Law:
+def block_law(task: MultiIndexFamily, state: State, matrix: str, block: Block, nodes: int) -> Law:
     """The law of a block between rows of W at a state."""
     found = fields_at(task, state, nodes)
     readout = jnp.asarray(state["v"]) if task.trained else None
@@ -78,7 +78,7 @@ def block_law(task: MultiIndex, state: State, matrix: str, block: Block, nodes: 
     )
 
 
-def readout_block(task: MultiIndex, state: State, matrix: str, nodes: int) -> np.ndarray:
+def readout_block(task: MultiIndexFamily, state: State, matrix: str, nodes: int) -> np.ndarray:
     """The population block vv at a state."""
     found = fields_at(task, state, nodes)
     return np.asarray(
@@ -93,7 +93,7 @@ def readout_block(task: MultiIndex, state: State, matrix: str, nodes: int) -> np
     )
 
 
-def fields_at(task: MultiIndex, state: State, nodes: int) -> Fields:
+def fields_at(task: MultiIndexFamily, state: State, nodes: int) -> Fields:
     """Fields and labels at quadrature nodes, in coordinates of F: anchors first, then W⊥."""
     r = len(task.anchors)
     L = np.linalg.cholesky(np.asarray(task.gram))
@@ -124,7 +124,7 @@ def _row_space(matrix: np.ndarray) -> np.ndarray:
     return rows[sizes > _FLAT * max(1e-300, sizes[0])].T
 
 
-def _labels(task: MultiIndex, anchors: np.ndarray, noise: np.ndarray) -> np.ndarray:
+def _labels(task: MultiIndexFamily, anchors: np.ndarray, noise: np.ndarray) -> np.ndarray:
     components = jnp.arange(len(anchors))
     if task.labels is not None:
         return np.repeat(np.asarray(task.labels)[:, None], anchors.shape[1], axis=1)

@@ -49,9 +49,11 @@ class Network:
         self.x, self.y = _real("x", x), _real("y", y)
         for name, values in (("x", self.x), ("y", self.y)):
             if values.ndim == 0:
-                raise ValueError(f"{name} is one number, which is not allowed: it must be an array")
+                raise _checks.InputError(
+                    f"{name} is one number, which is not allowed: it must be an array"
+                )
         if len(self.x) == 0 or len(self.x) != len(self.y):
-            raise ValueError(
+            raise _checks.InputError(
                 f"x and y have {len(self.x)} and {len(self.y)} samples, which is not allowed: they "
                 "must have as many, at least one"
             )
@@ -105,10 +107,12 @@ class Network:
         size = self.size(params, block)
         k = _checks.integer("rank", rank, least=1)
         if k > size:
-            raise ValueError(f"rank={k} is not allowed: block {block!r} has only {size} parameters")
+            raise _checks.InputError(
+                f"rank={k} is not allowed: block {block!r} has only {size} parameters"
+            )
         given = None if start is None else _checks.array("start", start, None)
         if given is not None and (given.ndim != 2 or len(given) != size):
-            raise ValueError(
+            raise _checks.InputError(
                 f"start has shape {given.shape}, which is not allowed: it must have {size} rows"
             )
         found = leading_pairs(
@@ -210,7 +214,7 @@ def _operator(loss: Loss, matrix: str, places: tuple[int, ...]) -> Callable[...,
             whole = jax.tree.unflatten(tree, [parts.get(k, leaf) for k, leaf in enumerate(leaves)])
             values = jax.vmap(lambda a, b: loss(whole, a, b))(x, y)
             if values.ndim != 1:
-                raise ValueError(
+                raise _checks.InputError(
                     f"loss gives an array of shape {values.shape[1:]}, which is not allowed: the "
                     "loss of one sample must be a number"
                 )
@@ -234,7 +238,9 @@ def _leaves(params: Any) -> list[tuple[Any, Any]]:
     """Paths and leaves, in the order of the tree."""
     found = jax.tree_util.tree_flatten_with_path(params)[0]
     if not found:
-        raise ValueError(f"params={params!r} is not allowed: it must have at least one array")
+        raise _checks.InputError(
+            f"params={params!r} is not allowed: it must have at least one array"
+        )
     return found
 
 
@@ -248,7 +254,7 @@ def _places(params: Any) -> dict[str, tuple[int, ...]]:
     for path, places in found.items():
         name = _name(path)
         if name in named or name == "all":
-            raise ValueError(
+            raise _checks.InputError(
                 f"params has a second part named {name!r}, which is not allowed: names of blocks "
                 'must differ, and "all" is the whole tree'
             )
@@ -277,9 +283,9 @@ def _real(name: str, values: Any) -> np.ndarray:
                 raise TypeError(f"{found.dtype} is not real")
             found = found.astype(float)
     except (TypeError, ValueError) as error:
-        raise ValueError(
+        raise _checks.InputError(
             f"{name} has entries that are not real numbers, which is not allowed"
         ) from error
     if not np.all(np.isfinite(found)):
-        raise ValueError(f"{name} has entries that are not finite, which is not allowed")
+        raise _checks.InputError(f"{name} has entries that are not finite, which is not allowed")
     return found

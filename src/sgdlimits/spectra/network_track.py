@@ -55,7 +55,7 @@ class Tracker:
         """
         now = float(_checks.array("time", time, ()))
         if self._times and now <= self._times[-1]:
-            raise ValueError(
+            raise _checks.InputError(
                 f"time={now:g} is not allowed: times must increase, the last was "
                 f"{self._times[-1]:g}"
             )
@@ -92,7 +92,9 @@ class Tracker:
             ``norm``.
         """
         if not self._looks:
-            raise ValueError("nothing was recorded: call tracker(time, params) before dataset()")
+            raise _checks.InputError(
+                "nothing was recorded: call tracker(time, params) before dataset()"
+            )
         values = {name: np.stack([look[name] for look in self._looks]) for name in self._looks[0]}
         lead = ("time", "matrix", "block")
         dims = {"eigenvalues": (*lead, "rank"), "alignment": lead, "norm": ("time", "block")}
@@ -116,7 +118,7 @@ class Tracker:
             for matrix in self.matrices:
                 last = self._vectors.get((matrix, block))
                 if last is not None and len(last) != len(vector):
-                    raise ValueError(
+                    raise _checks.InputError(
                         f"params at {block!r} has {len(vector)} entries, which is not allowed: "
                         f"it had {len(last)} at the last time"
                     )
@@ -125,5 +127,5 @@ class Tracker:
 def _words(name: str, given: Any) -> tuple[str, ...]:
     words = (given,) if isinstance(given, str) else tuple(given)
     if not words or len(set(words)) != len(words):
-        raise ValueError(f"{name}={given!r} is not allowed: {name} must be different names")
+        raise _checks.InputError(f"{name}={given!r} is not allowed: {name} must be different names")
     return words

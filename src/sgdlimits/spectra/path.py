@@ -11,7 +11,7 @@ from sgdlimits._progress import progress
 from sgdlimits._types import Number, WholeNumber, Word
 from sgdlimits.spectra.blocks import find_block
 from sgdlimits.spectra.effective import NODES, EffectiveSpectrum, effective
-from sgdlimits.tasks import MultiIndex
+from sgdlimits.tasks import MultiIndexFamily
 
 PRECISION = 1e-3  # of the times of transitions, relative to the spacing of the solution
 
@@ -57,11 +57,11 @@ def effective_path(
         nodes: quadrature nodes per component.
         dim: of finite matrices, None for the limit.
     """
-    if not isinstance(task, MultiIndex):
-        raise ValueError(f"task={task!r} is not allowed: task must be a multi-index task")
+    if not isinstance(task, MultiIndexFamily):
+        raise _checks.InputError(f"task={task!r} is not allowed: task must be a multi-index task")
     missing = [name for name in task.shapes if name not in solution]
     if missing or "run" in solution.dims:
-        raise ValueError(
+        raise _checks.InputError(
             f"solution with {list(solution.data_vars)} over {list(solution.dims)} is not allowed: "
             f"it must have {list(task.shapes)} over time, of one run"
         )

@@ -14,7 +14,7 @@ from sgdlimits.spectra.alignment import alignment, orthonormal
 from sgdlimits.spectra.blocks import MATRICES, Block, diagonal_blocks, expected_outliers, find_block
 from sgdlimits.spectra.data import Training, anchors
 from sgdlimits.spectra.empirical import Empirical, at
-from sgdlimits.tasks import MultiIndex
+from sgdlimits.tasks import MultiIndexFamily
 
 EXTRA_RANKS = 2  # eigenvalues beyond the expected outliers: the top of the bulk
 
@@ -56,8 +56,8 @@ def track(
         ``residual``, the norm of the block's weights outside the span of the anchors divided by
         their norm; the statistics of the run; and ``spectrum`` if ``full``.
     """
-    if not isinstance(task, MultiIndex):
-        raise ValueError(f"task={task!r} is not allowed: task must be a multi-index task")
+    if not isinstance(task, MultiIndexFamily):
+        raise _checks.InputError(f"task={task!r} is not allowed: task must be a multi-index task")
     dim, step = task.check_dim(dim), _checks.positive("step", step)
     samples = _checks.integer("samples", samples, least=1)
     seed = _checks.integer("seed", seed, least=0)
@@ -66,12 +66,12 @@ def track(
     chosen = diagonal_blocks(task) if blocks is None else _diagonal(task, blocks)
     needed = max(min(dim, len(task.anchors) + EXTRA_RANKS), task.width if task.trained else 0)
     if samples < needed:
-        raise ValueError(
+        raise _checks.InputError(
             f"samples={samples} is not allowed: {needed} eigenvalues of a block need at least as "
             "many samples"
         )
     if data == "train" and samples > round(grid[-1] * dim / step):
-        raise ValueError(
+        raise _checks.InputError(
             f"samples={samples} is not allowed: SGD sees only {round(grid[-1] * dim / step)} "
             f"samples until time {grid[-1]:g}"
         )
@@ -90,11 +90,11 @@ def track(
     return _dataset(task, values, grid, names, attrs)
 
 
-def _diagonal(task: MultiIndex, blocks: Sequence[Any]) -> list[Block]:
+def _diagonal(task: MultiIndexFamily, blocks: Sequence[Any]) -> list[Block]:
     found = [find_block(task, block) for block in blocks]
     off = [block.name for block in found if block.i != block.j]
     if off or not found:
-        raise ValueError(
+        raise _checks.InputError(
             f"blocks={_checks.shown(list(blocks))} is not allowed: blocks must be on the diagonal, "
             "at least one"
         )
@@ -104,7 +104,7 @@ def _diagonal(task: MultiIndex, blocks: Sequence[Any]) -> list[Block]:
 def _times(times: Any) -> np.ndarray:
     grid = _checks.array("times", times, None)
     if grid.ndim != 1 or len(grid) == 0 or grid[0] < 0 or np.any(np.diff(grid) <= 0):
-        raise ValueError(
+        raise _checks.InputError(
             f"times={_checks.shown(times)} is not allowed: times must be increasing and >= 0"
         )
     return grid
@@ -162,7 +162,11 @@ def _look(
 
 
 def _dataset(
-    task: MultiIndex, values: State, times: np.ndarray, blocks: list[str], attrs: dict[str, Any]
+    task: MultiIndexFamily,
+    values: State,
+    times: np.ndarray,
+    blocks: list[str],
+    attrs: dict[str, Any],
 ) -> xr.Dataset:
     lead = ("time", "matrix", "block")
     dims = {
@@ -185,7 +189,7 @@ def _dataset(
     return results.build(values, {name: dims[name] for name in values}, coords, about)
 
 
-def hidden_classes(task: MultiIndex, state: StateLike, margin: Number = 0.1) -> int:
+def hidden_classes(task: MultiIndexFamily, state: StateLike, margin: Number = 0.1) -> int:
     """How many components of the data a two-layer classifier with labels 0 and 1 discerns.
 
     A component counts if the network's output at its mean is on the right side by ``margin``.
@@ -197,7 +201,9 @@ def hidden_classes(task: MultiIndex, state: StateLike, margin: Number = 0.1) -> 
     """
     checked = task.check_state(state)
     if "v" not in checked or task.labels is None:
-        raise ValueError(f"task={task!r} is not allowed: it must be a trained two-layer classifier")
+        raise _checks.InputError(
+            f"task={task!r} is not allowed: it must be a trained two-layer classifier"
+        )
     fields = np.asarray(task.means) @ checked["M"].T
     outputs = np.maximum(fields, 0.0) @ checked["v"]
     signs = 2 * np.asarray(task.labels) - 1

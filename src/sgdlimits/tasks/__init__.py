@@ -5,7 +5,7 @@ from sgdlimits.tasks.binary_mixture import BinaryMixture
 from sgdlimits.tasks.custom import MultiIndexTask
 from sgdlimits.tasks.gaussian_mixture import GaussianMixture
 from sgdlimits.tasks.mixture_likelihood import MixtureLikelihood
-from sgdlimits.tasks.multi_index import MultiIndex
+from sgdlimits.tasks.multi_index import MultiIndexFamily
 from sgdlimits.tasks.online_pca import OnlinePCA
 from sgdlimits.tasks.phase_retrieval import PhaseRetrieval
 from sgdlimits.tasks.single_index import SingleIndex
@@ -17,7 +17,7 @@ __all__ = [
     "BinaryMixture",
     "GaussianMixture",
     "MixtureLikelihood",
-    "MultiIndex",
+    "MultiIndexFamily",
     "MultiIndexTask",
     "OnlinePCA",
     "PhaseRetrieval",

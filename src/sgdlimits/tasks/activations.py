@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from sgdlimits import _checks
 from sgdlimits._types import Activation, Word
 
 KINKS = ("none", "zero", "anywhere")  # where a loss is not analytic in its fields
@@ -54,7 +55,7 @@ def resolve(parameter: str, activation: Word | Activation) -> NamedActivation:
         _check_elementwise(parameter, activation)
         name = getattr(activation, "__name__", type(activation).__name__)
         return NamedActivation(name, activation, kinks="anywhere")
-    raise ValueError(
+    raise _checks.InputError(
         f"{parameter}={activation!r} is not allowed: "
         f"{parameter} must be one of {', '.join(map(repr, _KNOWN))} or a callable"
     )
@@ -67,13 +68,17 @@ def _check_elementwise(parameter: str, function: Any) -> None:
         try:
             output = jax.eval_shape(function, jax.ShapeDtypeStruct((3,), jnp.float64))
         except Exception as error:  # whatever the caller's function raises
-            raise ValueError(f"{problem}it fails on an array of shape (3,), {wanted}") from error
+            raise _checks.InputError(
+                f"{problem}it fails on an array of shape (3,), {wanted}"
+            ) from error
     shape = getattr(output, "shape", None)
     if shape != (3,):
         described = f"a {type(output).__name__}" if shape is None else f"shape {shape}"
-        raise ValueError(f"{problem}it maps shape (3,) to {described}, {wanted}")
+        raise _checks.InputError(f"{problem}it maps shape (3,) to {described}, {wanted}")
     if not jnp.issubdtype(output.dtype, jnp.floating):
-        raise ValueError(f"{problem}it returns {output.dtype}, {wanted} and returns real numbers")
+        raise _checks.InputError(
+            f"{problem}it returns {output.dtype}, {wanted} and returns real numbers"
+        )
 
 
 def roughest(*activations: NamedActivation) -> str:

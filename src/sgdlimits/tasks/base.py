@@ -79,7 +79,7 @@ class Task(eqx.Module):
     def check_dim(self, dim: WholeNumber) -> int:
         """Return ``dim`` if this task exists in that dimension, else raise ValueError."""
         if isinstance(dim, int | np.integer) and dim < self.least_dim:
-            raise ValueError(
+            raise _checks.InputError(
                 f"dim={dim} is not allowed: {type(self).__name__} needs dim >= {self.least_dim}"
             )
         return _checks.integer("dim", dim, least=self.least_dim)
@@ -93,7 +93,7 @@ class Task(eqx.Module):
         """
         if not isinstance(state, Mapping) or set(state) != set(self.shapes):
             given = list(state) if isinstance(state, Mapping) else type(state).__name__
-            raise ValueError(
+            raise _checks.InputError(
                 f"state={given} is not allowed: a state of {type(self).__name__} "
                 f"must be a dict with exactly the names {list(self.shapes)}"
             )
@@ -127,7 +127,7 @@ class Task(eqx.Module):
         arguments = self.arguments()
         for name, value in changes.items():
             if name not in arguments:
-                raise ValueError(
+                raise _checks.InputError(
                     f"{name}={value!r} is not allowed: "
                     f"the parameters of {type(self).__name__} are {', '.join(arguments)}"
                 )

@@ -10,13 +10,13 @@ from jaxtyping import Array, Float
 
 from sgdlimits import _checks
 from sgdlimits._types import Flag, Index, Number, Real, WholeNumber, Word
-from sgdlimits.tasks.multi_index import MultiIndex
+from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 Loss = Callable[..., Any]
 Label = Callable[..., Any]
 
 
-class MultiIndexTask(MultiIndex):
+class MultiIndexTask(MultiIndexFamily):
     r"""A task of your own: data x = means[c] · A + z/√precision and a loss ℓ(s, v, y), s = Wx.
 
     Args:
@@ -64,11 +64,11 @@ class MultiIndexTask(MultiIndex):
         kinks: Word = "anywhere",
     ):
         if not callable(loss):
-            raise ValueError(
+            raise _checks.InputError(
                 f"loss={loss!r} is not allowed: loss must be a function of (fields, readout, label)"
             )
         if labels is None:
-            raise ValueError(
+            raise _checks.InputError(
                 "labels=None is not allowed: labels must be one number per component or a function"
             )
         self._loss = loss
@@ -91,7 +91,7 @@ class MultiIndexTask(MultiIndex):
                 _check_scalar("labels", self._output_of_label)
             loss_type = _check_scalar("loss", self._output_of_loss)
         if not jnp.issubdtype(loss_type, jnp.floating):
-            raise ValueError(
+            raise _checks.InputError(
                 f"loss returns {loss_type} for one sample, which is not allowed: "
                 "loss must return a real number"
             )
@@ -138,14 +138,14 @@ def _check_scalar(name: str, function: Callable[[], Any]) -> Any:
     try:
         output = jax.eval_shape(function)
     except Exception as error:
-        raise ValueError(
+        raise _checks.InputError(
             f"{name} fails for one sample, which is not allowed: {name} must be a JAX function of "
             f"the documented arguments ({type(error).__name__}: {str(error).splitlines()[0]})"
         ) from error
     shape = getattr(output, "shape", None)
     if shape != ():
         described = f"shape {shape}" if shape is not None else f"a {type(output).__name__}"
-        raise ValueError(
+        raise _checks.InputError(
             f"{name} returns {described} for one sample, which is not allowed: "
             f"{name} must return a scalar"
         )

@@ -10,10 +10,10 @@ from jaxtyping import Array, Float
 
 from sgdlimits import _checks
 from sgdlimits._types import Number, Real, WholeNumber
-from sgdlimits.tasks.multi_index import MultiIndex
+from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 
-class GaussianMixture(MultiIndex):
+class GaussianMixture(MultiIndexFamily):
     r"""x ~ N(μ_c, I/precision) with probability weights[c]; softmax of Wx, cross-entropy, ridge.
 
     Anchor b is the mean μ_b, so M[a, b] = x^a · μ_b. ``means_gram`` is the Gram matrix of the

@@ -5,10 +5,10 @@ from jaxtyping import Array, Float
 
 from sgdlimits import _checks
 from sgdlimits._types import Number, Real
-from sgdlimits.tasks.multi_index import MultiIndex
+from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 
-class MixtureLikelihood(MultiIndex):
+class MixtureLikelihood(MultiIndexFamily):
     r"""x ~ p N(μ, I) + (1 − p) N(−μ, I), loss −log cosh(⟨x, w⟩ + h) on the sphere, p = σ(2h).
 
     ``weight`` is p.

@@ -28,7 +28,7 @@ class Committee(NamedTuple):
     loss_weight: float = 1.0
 
 
-class MultiIndex(Task):
+class MultiIndexFamily(Task):
     r"""Data x = μ_c + z/√λ in R^d, weights W (K × d), loss a function of s = Wx, v and y.
 
     Anchors A (r × d, Gram P = AAᵀ) are the class means and teacher directions. Component c has
@@ -75,7 +75,7 @@ class MultiIndex(Task):
         self.gram = np.eye(r) if gram is None else _checks.gram("gram", gram, r)
         self.means = np.zeros((1, r)) if means is None else _checks.array("means", means, None)
         if self.means.ndim != 2 or len(self.means) == 0 or self.means.shape[1] != r:
-            raise ValueError(
+            raise _checks.InputError(
                 f"means has shape {self.means.shape}, which is not allowed: means must have shape "
                 f"(k, {r}), one row per component and one column per anchor {self.anchors}"
             )
@@ -162,17 +162,19 @@ class MultiIndex(Task):
         """R must be symmetric and positive semidefinite; on the sphere rows have norm 1."""
         R = state["R"]
         if not np.allclose(R, np.swapaxes(R, -1, -2), rtol=1e-9, atol=1e-12):
-            raise ValueError(f"state['R']={_checks.shown(R)} is not allowed: R must be symmetric")
+            raise _checks.InputError(
+                f"state['R']={_checks.shown(R)} is not allowed: R must be symmetric"
+            )
         smallest = np.min(np.linalg.eigvalsh(R))
         if smallest < -1e-9 * max(1e-3, np.max(np.abs(R))):
-            raise ValueError(
+            raise _checks.InputError(
                 f"state['R']={_checks.shown(R)} is not allowed: R must be positive semidefinite "
                 f"(its smallest eigenvalue is {smallest:.3g})"
             )
         if self.spherical:
             norms = self.squared_norms(state["M"], R)
             if np.max(np.abs(norms - 1)) > 1e-6:
-                raise ValueError(
+                raise _checks.InputError(
                     f"state has squared weight norms {_checks.shown(norms)}, which is not allowed: "
                     "on the sphere diag(M P⁻¹ Mᵀ + R) must be 1 (within 1e-6)"
                 )
@@ -186,7 +188,7 @@ def _names(parameter: str, value: Any) -> tuple[str, ...]:
         or not all(isinstance(name, str) for name in names)
         or len(set(names)) < len(names)
     ):
-        raise ValueError(
+        raise _checks.InputError(
             f"{parameter}={value!r} is not allowed: "
             f"{parameter} must be a list of one or more distinct names"
         )

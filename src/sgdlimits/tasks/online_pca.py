@@ -5,10 +5,10 @@ from jaxtyping import Array, Float
 
 from sgdlimits import _checks
 from sgdlimits._types import Number, Real
-from sgdlimits.tasks.multi_index import MultiIndex
+from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 
-class OnlinePCA(MultiIndex):
+class OnlinePCA(MultiIndexFamily):
     r"""x ~ N(0, I + snr vvᵀ), loss −⟨x, w⟩² on the sphere.
 
     >>> OnlinePCA(2.0).spike

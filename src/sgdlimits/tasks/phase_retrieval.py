@@ -6,10 +6,10 @@ from jaxtyping import Array, Float
 
 from sgdlimits import _checks
 from sgdlimits._types import Flag, Index, Number, Real, WholeNumber, Word
-from sgdlimits.tasks.multi_index import Committee, MultiIndex
+from sgdlimits.tasks.multi_index import Committee, MultiIndexFamily
 
 
-class PhaseRetrieval(MultiIndex):
+class PhaseRetrieval(MultiIndexFamily):
     r"""x ~ N(0, I), y = a² + √noise ε, f = (1/p) Σ_i v_i s_i², loss ½(y − f)².
 
     In the units of paper 002, ``width`` is p, its γ is our step and its time is ours divided by p.

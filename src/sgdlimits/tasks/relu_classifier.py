@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sgdlimits._types import Number, Real, WholeNumber
-from sgdlimits.tasks.multi_index import MultiIndex
+from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 
-class ReluClassifier(MultiIndex):
+class ReluClassifier(MultiIndexFamily):
     r"""ŷ = σ(v · relu(Wx)) on a mixture with labels 0 and 1; both layers are trained."""
 
     def __init__(

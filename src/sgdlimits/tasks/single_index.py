@@ -9,10 +9,10 @@ from jaxtyping import Array, Float
 from sgdlimits import _checks
 from sgdlimits._types import Activation, Flag, Index, Number, Real, Word
 from sgdlimits.tasks.activations import NamedActivation, resolve, roughest
-from sgdlimits.tasks.multi_index import Committee, MultiIndex
+from sgdlimits.tasks.multi_index import Committee, MultiIndexFamily
 
 
-class SingleIndex(MultiIndex):
+class SingleIndex(MultiIndexFamily):
     r"""x ~ N(0, I), y = link(⟨x, v⟩) + √noise ε, loss (y − student(⟨x, w⟩))², without a ½.
 
     ``student`` is the link itself by default. Both are "erf", "relu", "square", "tanh" or

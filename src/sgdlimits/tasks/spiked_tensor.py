@@ -70,6 +70,6 @@ class SpikedTensor(Task):
     def check_values(self, state: State) -> None:
         """r2 is a squared norm."""
         if np.any(state["r2"] < 0):
-            raise ValueError(
+            raise _checks.InputError(
                 f"state['r2']={_checks.shown(state['r2'])} is not allowed: r2 must be >= 0"
             )

@@ -9,10 +9,10 @@ from jaxtyping import Array, Float
 from sgdlimits import _checks
 from sgdlimits._types import Activation, Index, Number, Real, WholeNumber, Word
 from sgdlimits.tasks.activations import NamedActivation, resolve
-from sgdlimits.tasks.multi_index import Committee, MultiIndex
+from sgdlimits.tasks.multi_index import Committee, MultiIndexFamily
 
 
-class TeacherStudent(MultiIndex):
+class TeacherStudent(MultiIndexFamily):
     r"""x ~ N(0, I), y = Σ_n σ(a_n) + √noise ε, student Σ_i v_i σ(s_i), loss ½(y − f)².
 
     ``scale="mean"`` divides both sums by their widths (paper 003), ``"sum"`` does not (Saad and

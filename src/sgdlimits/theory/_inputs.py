@@ -21,7 +21,7 @@ def vector(name: str, value: Any) -> np.ndarray:
     """Return ``value`` as a finite float64 vector of any positive length."""
     result = numbers(name, value)
     if result.ndim != 1 or result.size == 0:
-        raise ValueError(
+        raise _checks.InputError(
             f"{name} has shape {result.shape}, which is not allowed: {name} must be a vector"
         )
     return result
@@ -31,7 +31,9 @@ def symmetric(name: str, value: Any, size: int) -> np.ndarray:
     """Return ``value`` as a finite symmetric ``size`` x ``size`` matrix."""
     matrix = _checks.array(name, value, (size, size))
     if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-10):
-        raise ValueError(f"{name}={matrix.tolist()} is not allowed: {name} must be symmetric")
+        raise _checks.InputError(
+            f"{name}={matrix.tolist()} is not allowed: {name} must be symmetric"
+        )
     return (matrix + matrix.T) / 2
 
 
@@ -39,7 +41,7 @@ def below(name: str, value: Number, bound: float, what: str) -> float:
     """Return ``value`` as a float if it lies strictly between 0 and ``bound``."""
     number = _checks.positive(name, value)
     if not number < bound:
-        raise ValueError(
+        raise _checks.InputError(
             f"{name}={value!r} is not allowed: {name} must lie in (0, {bound:.6g}), {what}"
         )
     return number

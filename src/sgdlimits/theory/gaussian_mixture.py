@@ -89,7 +89,7 @@ def _state(overlaps: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
     m = numbers("overlaps", overlaps)
     k = len(m) if m.ndim else 0
     if k < 2 or m.shape != (k, k):
-        raise ValueError(
+        raise _checks.InputError(
             f"overlaps has shape {m.shape}, which is not allowed: "
             "overlaps must have shape (k, k) with k >= 2"
         )

@@ -57,9 +57,9 @@ def stieltjes(z: object, ratio: Number, variance: Number = 1.0) -> np.ndarray:
     try:
         point = np.array(z, dtype=complex)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"z={z!r} is not allowed: z must be complex numbers") from error
+        raise _checks.InputError(f"z={z!r} is not allowed: z must be complex numbers") from error
     if not np.all(np.isfinite(point)):
-        raise ValueError(f"z={_checks.shown(z)} is not allowed: z must be finite")
+        raise _checks.InputError(f"z={_checks.shown(z)} is not allowed: z must be finite")
     # a product of two roots is cut along the support only
     root = np.sqrt(point - low) * np.sqrt(point - high)
     return np.asarray((variance * (1 - ratio) - point + root) / (2 * ratio * variance * point))

@@ -238,7 +238,7 @@ def _law(
     m = _checks.array("overlaps", overlaps, None)
     k = len(m) if m.ndim else 0
     if k < 2 or m.shape != (k, k):
-        raise ValueError(
+        raise _checks.InputError(
             f"overlaps has shape {m.shape}, which is not allowed: "
             "overlaps must have shape (k, k) with k >= 2"
         )
@@ -292,7 +292,7 @@ def _classes(name: str, value: Any, k: int) -> tuple[int, int]:
     pair = list(value) if isinstance(value, Iterable) else []
     whole = all(isinstance(a, int | np.integer) and not isinstance(a, bool) for a in pair)
     if len(pair) != 2 or not whole or not all(0 <= a < k for a in pair):
-        raise ValueError(
+        raise _checks.InputError(
             f"{name}={_checks.shown(value)} is not allowed: "
             f"{name} must be two classes (b, c) in 0..{k - 1}"
         )
@@ -327,7 +327,7 @@ def _first_layer(
     i = _checks.integer("neuron", neuron, least=0)
     squares = fields[0] ** 2 + fields[2] ** 2 + np.diag(r)
     if i >= len(v) or not squares[i] > 0:
-        raise ValueError(
+        raise _checks.InputError(
             f"neuron={neuron!r} is not allowed: "
             f"neuron must be an index in 0..{len(v) - 1} of weights other than 0"
         )

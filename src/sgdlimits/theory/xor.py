@@ -250,7 +250,7 @@ def _on_rings(point: Any, ridge: Number) -> np.ndarray:
     a = _checks.array("point", point, (4,))
     sizes = np.array([a[:2] @ a[:2], a[2:] @ a[2:]])
     if np.any(np.abs(sizes - square) > 1e-9 * square) or np.any(a[:2] < 0) or np.any(a[2:] > 0):
-        raise ValueError(
+        raise _checks.InputError(
             f"point={a.tolist()} is not allowed: point must be two numbers >= 0 and two <= 0, each "
             f"pair of squared norm {square:.12g}"
         )

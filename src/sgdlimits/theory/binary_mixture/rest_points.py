@@ -133,7 +133,7 @@ def _on_ring(point: Any, ridge: Number) -> np.ndarray:
     square = ring_radius_squared(ridge)
     a = _checks.array("point", point, (2,))
     if abs(a @ a - square) > 1e-9 * square or a[0] * a[1] < 0:
-        raise ValueError(
+        raise _checks.InputError(
             f"point={a.tolist()} is not allowed: point must have coordinates of one sign and "
             f"squared norm {square:.12g}"
         )

@@ -62,7 +62,7 @@ def drift(
     phi = 4 * (rho - trace / p) * q + 8 * (mm - qq / p) + 4 * gamma / p * error_square
     if _checks.flag("spherical", spherical):
         if np.any(np.diag(q) <= 0):
-            raise ValueError(
+            raise _checks.InputError(
                 f"gram={q.tolist()} is not allowed: gram must have a positive diagonal "
                 "when spherical=True"
             )

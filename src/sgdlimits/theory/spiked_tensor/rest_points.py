@@ -49,7 +49,7 @@ def overlaps(order: WholeNumber, snr: Number, step: Number = 1.0) -> tuple[float
     k, lam = _checks.integer("order", order, least=2), _checks.positive("snr", snr)
     c, threshold = _checks.positive("step", step), critical_snr(order, step)
     if lam < threshold * (1 - 1e-14):
-        raise ValueError(
+        raise _checks.InputError(
             f"snr={snr!r} is not allowed: snr must be at least {threshold:.12g}, "
             f"the critical value for order={k} and step={c:g}"
         )
