@@ -11,8 +11,7 @@ import os
 import re
 import secrets
 import shutil
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,8 @@ import zarr
 from sgdlimits import _checks
 from sgdlimits._types import Word
 from sgdlimits._version import __version__
+from sgdlimits._warn import warn
 
-_ORDER = ("v", "M", "R", "m", "r2")
 _ALONG = ("time", "point")  # a statistic moves along one of these
 _MANY = ("run", "branch")  # and there may be several of it
 _ENGINES = {".zarr": "zarr", ".nc": "netcdf4"}
@@ -38,8 +37,13 @@ def build(
     dims: Mapping[str, tuple[str, ...]],
     coords: Mapping[str, Any],
     attrs: Mapping[str, Any],
+    *,
+    symmetric: Collection[str] = (),
 ) -> xr.Dataset:
     """Return a result from arrays, the names of their axes, coordinate values and attributes.
+
+    Variables keep their order, and those that are ``symmetric`` in their last two axes say so: flat
+    names then list their upper triangle.
 
     The package's ``version`` is added to the attributes. Attributes are numbers or text in every
     file format, so anything else (dicts, lists, None, booleans) becomes a JSON string.
@@ -62,8 +66,9 @@ def build(
                     f"coords[{axis!r}] has shape {np.shape(coords[axis])}, which is not allowed: "
                     f"{name} has {size} entries along {axis}"
                 )
-        variables[name] = (axes, data)
-    encoded = {name: _encode(value) for name, value in {**attrs, "version": __version__}.items()}
+        variables[name] = (axes, data, {"symmetric": 1} if name in symmetric else {})
+    always = {"order": list(statistics), "version": __version__}
+    encoded = {name: _encode(value) for name, value in {**attrs, **always}.items()}
     return xr.Dataset(variables, dict(coords), encoded)
 
 
@@ -80,41 +85,31 @@ def divergence(values: Mapping[str, np.ndarray], times: np.ndarray) -> dict[str,
     diverged = ~np.all(finite, axis=1)
     at = np.where(diverged, times[np.argmin(finite, axis=1)], np.nan)
     if np.any(diverged):
-        warnings.warn(
+        warn(
             f"{int(diverged.sum())} of {len(diverged)} runs diverged, the first at time "
-            f"{np.nanmin(at):.3g}: see `diverged` and `diverged_at`; is the step too large?",
-            RuntimeWarning,
-            stacklevel=5,
+            f"{np.nanmin(at):.3g}: see `diverged` and `diverged_at`; is the step too large?"
         )
     return {"diverged": diverged, "diverged_at": at}
 
 
 def parameters(dataset: xr.Dataset) -> dict[str, Any]:
     """Return the parameters of the task behind a result, {} if it carries none."""
-    text = dataset.attrs.get("parameters", "{}")
-    try:
-        found = json.loads(text) if isinstance(text, str) else text
-    except json.JSONDecodeError as error:
-        raise _checks.InputError(
-            f"attrs['parameters']={text!r} is not allowed: it must be a JSON object"
-        ) from error
-    return dict(found or {})
+    return dict(_decoded(dataset, "parameters") or {})
 
 
 def statistics(dataset: xr.Dataset) -> list[str]:
-    """Return the flat names of all statistics of a result, in order v, M, R (upper triangle).
+    """Return the flat names of all statistics of a result, in order; of R the upper triangle.
 
     >>> R = np.zeros((1, 2, 2))
-    >>> statistics(build({"R": R}, {"R": ("time", "neuron", "neuron_")}, {}, {}))
+    >>> dims = {"R": ("time", "neuron", "neuron_")}
+    >>> statistics(build({"R": R}, dims, {}, {}, symmetric=["R"]))
     ['R[0,0]', 'R[0,1]', 'R[1,1]']
     """
     moving = [str(name) for name, variable in dataset.data_vars.items() if _moves(variable)]
-    ordered = [name for name in _ORDER if name in moving]
-    return [
-        flat
-        for name in ordered + [name for name in moving if name not in _ORDER]
-        for flat in _flat_names(dataset, name)
-    ]
+    known = _decoded(dataset, "order") or []
+    ordered = [name for name in known if name in moving]
+    others = [name for name in moving if name not in known]
+    return [flat for name in ordered + others for flat in _flat_names(dataset, name)]
 
 
 def select(dataset: xr.Dataset, name: Word, *, argument: str = "name") -> xr.DataArray:
@@ -229,6 +224,17 @@ def _encode_inner(value: Any) -> Any:
     return getattr(value, "__qualname__", None) or str(value)
 
 
+def _decoded(dataset: xr.Dataset, name: str) -> Any:
+    """An attribute that :func:`build` may have written as JSON; None if it is not there."""
+    text = dataset.attrs.get(name, "null")
+    try:
+        return json.loads(text) if isinstance(text, str) else text
+    except json.JSONDecodeError as error:
+        raise _checks.InputError(
+            f"attrs[{name!r}]={text!r} is not allowed: it must be JSON"
+        ) from error
+
+
 def _moves(variable: xr.DataArray) -> bool:
     return any(axis in variable.dims for axis in _ALONG)
 
@@ -246,7 +252,7 @@ def _flat_names(dataset: xr.Dataset, name: str) -> list[str]:
     if not axes:
         return [name]
     labels = [_labels(dataset, axis) for axis in axes]
-    symmetric = axes == ["neuron", "neuron_"]
+    symmetric = len(axes) == 2 and dataset[name].attrs.get("symmetric")
     return [
         f"{name}[{','.join(labels[axis][i] for axis, i in enumerate(index))}]"
         for index in np.ndindex(*map(len, labels))

@@ -8,7 +8,7 @@ import pytest
 
 import sgdlimits as sl
 from sgdlimits import theory
-from sgdlimits.dynamics.basins import exact_interval
+from sgdlimits.dynamics.rest.basins import exact_interval
 
 XOR = sl.tasks.XorMixture(precision=math.inf, ridge=0.05)
 
@@ -90,12 +90,12 @@ def test_starts_that_do_not_come_to_rest_are_counted(limit: Any) -> None:
     [
         ({"m": 0.0, "r2": 1.0}, {}, "one leading axis"),
         ({"m": np.zeros(2), "r2": np.ones(3)}, {}, "one leading axis"),
-        ({"m": np.zeros(2)}, {}, r"sample=\['m'\]"),
-        (3, {}, "sample=int"),
+        ({"m": np.zeros(2)}, {}, r"init=\['m'\]"),
+        (3, {}, "init=int"),
         ({"m": np.zeros(2), "r2": -np.ones(2)}, {}, "r2"),
         ({"m": np.zeros(2), "r2": np.ones(2)}, {"time": 0}, "time=0"),
         ({"m": np.zeros(2), "r2": np.ones(2)}, {"confidence": 1.0}, "confidence=1.0"),
-        (lambda count, seed: None, {}, "sample=NoneType"),
+        (lambda count, seed: None, {}, "init=NoneType"),
         (lambda count, seed: None, {"count": 0}, "count=0"),
     ],
 )

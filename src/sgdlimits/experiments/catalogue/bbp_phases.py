@@ -54,8 +54,8 @@ def compute(p: Parameters, seed: int) -> Data:
         ends.append(sgd[["m", "r2"]].isel(time=-1, drop=True))
     data["ends"] = xr.concat(ends, dim=xr.DataArray(snrs, dims="snr", name="snr"))
     starts = {"m": [1.3, -1.3, 0.0], "r2": [1.0, 1.0, 1.0]}
-    data["diagram"] = sl.bifurcations(
-        sl.tasks.SpikedTensor(order=2), "snr", 0.1, p.highest, starts=starts
+    data["diagram"] = sl.effective_dynamics(sl.tasks.SpikedTensor(order=2)).bifurcations(
+        "snr", 0.1, p.highest, init=starts
     )
     return data
 

@@ -33,24 +33,24 @@ def compute(p: Parameters, seed: int) -> Data:
     by_width: dict[int, list[tuple[int, ...]]] = {1: [(0,)], 2: [(0, 1), (0, 0)]}
     fillings = by_width[p.width]
     data = {
-        "binary": sl.bifurcations(
-            sl.tasks.BinaryMixture(width=p.width, precision=math.inf),
+        "binary": sl.effective_dynamics(
+            sl.tasks.BinaryMixture(width=p.width, precision=math.inf)
+        ).bifurcations(
             "ridge",
             0.02,
             0.3,
-            starts=starts(BINARY, *fillings, (-1,) * p.width),
-            at=[0.11, 0.27],
+            init=starts(BINARY, *fillings, (-1,) * p.width),
+            search_at=[0.11, 0.27],
         )
     }
     if p.xor:
         four = [(0, 1, 2, 3), (0, 0, 2, 3), (0, 0, 2, 2), (0, 0, 0, 0)]
-        data["xor"] = sl.bifurcations(
-            sl.tasks.XorMixture(precision=math.inf),
+        data["xor"] = sl.effective_dynamics(sl.tasks.XorMixture(precision=math.inf)).bifurcations(
             "ridge",
             0.01,
             0.15,
-            starts=starts(XOR, *four, (-1, -1, -1, -1)),
-            at=[0.055, 0.135],
+            init=starts(XOR, *four, (-1, -1, -1, -1)),
+            search_at=[0.055, 0.135],
         )
     return {
         name: found.assign(square=(found.v**2).sum("neuron", skipna=False))

@@ -77,7 +77,9 @@ def compute(p: Parameters, seed: int) -> Data:
             }
         )
         grids = np.linspace(-0.1, 1.2, 21), np.linspace(0.0, 1.1, 18)
-        data[f"field_{name}"] = limit.field(*STATISTICS, *grids)
+        data[f"field_{name}"] = limit.drift_in_plane(
+            *STATISTICS, x_values=grids[0], y_values=grids[1]
+        )
     return data
 
 

@@ -34,7 +34,7 @@ def compute(p: Parameters, seed: int) -> Data:
         snr, dagger, _ = _known(p, order)
         task = sl.tasks.SpikedTensor(order=order, snr=snr)
         limit = sl.effective_dynamics(task)
-        points = [point.state for point in limit.fixed_points(starts={"m": m, "r2": r2})]
+        points = [point.state for point in limit.fixed_points(init={"m": m, "r2": r2})]
         data[f"rest_{order}"] = xr.Dataset(
             {name: ("point", [float(point[name]) for point in points]) for name in ("m", "r2")}
         )
