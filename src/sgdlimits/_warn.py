@@ -11,4 +11,4 @@ def warn(message: str) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith(_OURS):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, RuntimeWarning, stacklevel=level - 1)
+    warnings.warn(message, RuntimeWarning, stacklevel=level)

@@ -1,7 +1,5 @@
 """The effective dynamics of a task: the limit of its summary statistics as the dimension grows."""
 
-from typing import Any
-
 from sgdlimits import _checks
 from sgdlimits._types import Number, WholeNumber
 from sgdlimits.dynamics import branches, flow, noise, plane, rest
@@ -35,7 +33,7 @@ class EffectiveDynamics(Limit):
 
 
 def effective_dynamics(
-    task: Any, step: Number = 1.0, *, nodes: WholeNumber = DEFAULT_NODES
+    task: Task, step: Number = 1.0, *, nodes: WholeNumber = DEFAULT_NODES
 ) -> EffectiveDynamics:
     """The effective dynamics of a task at learning rate δ = step/dim.
 

@@ -21,7 +21,7 @@ GROUPS = 20  # calls into compiled code per chunk of runs: how often progress is
 
 @double_precision
 def simulate(
-    task: Any,
+    task: Task,
     dim: WholeNumber = 2000,
     *,
     runs: WholeNumber = 100,

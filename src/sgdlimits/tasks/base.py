@@ -15,7 +15,14 @@ from sgdlimits._types import State, StateLike, WholeNumber
 from sgdlimits.tasks.layout import Layout
 
 
-class Task(eqx.Module):
+class _Quiet(type(eqx.Module)):  # type: ignore[misc]
+    """Leaves the machinery of equinox out of ``help(task)``, which lists what ``dir`` does."""
+
+    def __dir__(cls) -> list[str]:
+        return [name for name in super().__dir__() if name == "__init__" or name[0] != "_"]
+
+
+class Task(eqx.Module, metaclass=_Quiet):
     """A learning problem together with the summary statistics that describe SGD on it.
 
     Tasks are frozen. Their real parameters (precision, snr, ridge, ...) are leaves of a pytree, so

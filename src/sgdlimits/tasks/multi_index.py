@@ -1,7 +1,7 @@
 """Multi-index tasks: Gaussian mixtures seen through a few directions, as in all the papers."""
 
 import abc
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
-from sgdlimits._types import Flag, Index, Number, Real, State, WholeNumber, Word
+from sgdlimits._types import Flag, Index, Matrix, Number, Numbers, Real, State, WholeNumber, Word
 from sgdlimits.tasks.activations import KINKS
 from sgdlimits.tasks.base import Task
 from sgdlimits.tasks.layout import Layout, Statistic
@@ -58,12 +58,12 @@ class MultiIndexFamily(Task):
         self,
         *,
         width: WholeNumber,
-        anchors: Any,
-        gram: Any = None,
-        means: Any = None,
-        weights: Any = None,
-        labels: Any = None,
-        spike: Any = None,
+        anchors: Sequence[str],
+        gram: Matrix | None = None,
+        means: Matrix | None = None,
+        weights: Numbers | None = None,
+        labels: Numbers | None = None,
+        spike: Matrix | None = None,
         precision: Number = 1.0,
         ridge: Number = 0.0,
         trained: Flag = False,

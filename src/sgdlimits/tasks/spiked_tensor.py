@@ -1,4 +1,4 @@
-"""Spiked matrices and tensors: recover v from Y = λ v^{⊗k} + W (paper 000, sections 3 and 7)."""
+"""Spiked matrices and tensors: recover v from Y = λ v^{⊗k} + W (BGJ22, sections 3 and 7)."""
 
 import equinox as eqx
 import numpy as np
@@ -15,6 +15,11 @@ class SpikedTensor(Task):
     The statistics are m = ⟨x, v⟩ and r2 = ‖x − mv‖². With R² = m² + r2,
     Φ = −2 snr mᵏ + R^{2k} + (ridge/2) R², and the gradient noise is a Gaussian vector with
     covariance 4k R^{2k−2} I + 4k(k−1) R^{2k−4} xxᵀ.
+
+    Args:
+        order: k, 2 for a matrix.
+        snr: λ, the strength of the signal.
+        ridge: α.
 
     >>> SpikedTensor(order=3, snr=4.0)
     SpikedTensor(order=3, snr=4.0, ridge=0.0)

@@ -1,6 +1,7 @@
 """Is a set of summary statistics closed? How much of their drift is not a function of them."""
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -55,8 +56,8 @@ class Closability(NamedTuple):
 
 @double_precision
 def closability(
-    triple: Any,
-    dims: Any,
+    triple: Triple,
+    dims: Sequence[int],
     step: Number,
     *,
     time: Number = 2.0,

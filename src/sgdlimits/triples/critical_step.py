@@ -1,6 +1,7 @@
 """The critical scaling of the step size: where the corrector becomes of order one."""
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,8 +31,8 @@ class CriticalStep(NamedTuple):
 
 @double_precision
 def critical_step(
-    triple: Any,
-    dims: Any,
+    triple: Triple,
+    dims: Sequence[int],
     *,
     states: WholeNumber = 12,
     samples: WholeNumber = 400,

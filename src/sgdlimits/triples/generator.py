@@ -41,7 +41,7 @@ class Parts(NamedTuple):
 
 @double_precision
 def generator(
-    triple: Any,
+    triple: Triple,
     params: Any,
     step: Number,
     *,

@@ -1,5 +1,6 @@
 """Localizability: do the sizes that the limit theorem asks for scale as they should?"""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -70,8 +71,8 @@ class Localizability(NamedTuple):
 
 @double_precision
 def localizability(
-    triple: Any,
-    dims: Any,
+    triple: Triple,
+    dims: Sequence[int],
     step: Number,
     *,
     time: Number = 2.0,

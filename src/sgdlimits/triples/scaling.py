@@ -1,4 +1,4 @@
-"""Exponents: straight lines on log-log paper."""
+"""Exponents of power laws, fitted as slopes on a log–log scale."""
 
 import numpy as np
 
@@ -10,10 +10,11 @@ def exponent(sizes: np.ndarray, values: np.ndarray, errors: np.ndarray | None = 
 
     Args:
         sizes: positive, one per point.
-        values: positive ones count; −inf is returned where none is, nan where only one is.
-        errors: standard errors of the values; weights and the error of the slope come from them,
-            enlarged if the points are farther from the line than they should be. Without them, the
-            error comes from the distances to the line alone, zero for two points.
+        values: one per size; those that are not positive are left out. The slope is −inf if all
+            are, and nan if only one is left.
+        errors: standard errors of the values, from which weights and the error of the slope
+            follow; that error is enlarged if the points scatter around the line by more than their
+            own errors say. Without ``errors`` it comes from the scatter alone: zero for two points.
 
     >>> fit = exponent(np.array([1.0, 2.0, 4.0]), np.array([3.0, 6.0, 12.0]))
     >>> round(float(fit.value), 12)

@@ -1,6 +1,6 @@
 """A triple: any loss, any data law and any summary statistics, as JAX functions."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -55,7 +55,14 @@ class Triple(eqx.Module):
     init: Callable[..., Any]
     names: tuple[str, ...] | None = eqx.field(static=True)
 
-    def __init__(self, loss: Any, sample: Any, statistics: Any, init: Any, names: Any = None):
+    def __init__(
+        self,
+        loss: Callable[..., Any],
+        sample: Callable[..., Any],
+        statistics: Callable[..., Any],
+        init: Callable[..., Any],
+        names: Sequence[str] | None = None,
+    ):
         self.loss = _callable("loss", loss)
         self.sample = _callable("sample", sample)
         self.statistics = _callable("statistics", statistics)
@@ -98,7 +105,9 @@ class Triple(eqx.Module):
         return self.names
 
     @double_precision
-    def check_dims(self, dims: Any, *, least: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    def check_dims(
+        self, dims: Iterable[int], *, least: int
+    ) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """The dims in increasing order and the names of the statistics, the same at all of them."""
         values = list(dims) if isinstance(dims, Iterable) and not isinstance(dims, str) else []
         checked = sorted({_checks.integer("dims", dim, least=1) for dim in values})

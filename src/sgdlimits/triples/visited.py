@@ -1,4 +1,4 @@
-"""The region that SGD visits: many different parameters of order one, for any triple."""
+"""Parameters at which the conditions of the theorem are tested: such as SGD visits, and varied."""
 
 from typing import Any
 
@@ -17,14 +17,17 @@ SCALES = (0.5, 1.5)  # factors by which every array of the parameters is multipl
 
 
 def visited(triple: Triple, dim: int, step: float, time: float, count: int, seed: int) -> Params:
-    r"""``count`` parameters x = s·X_t + c·(X'_{t'} − X'_0), along a leading axis.
+    r"""Many different parameters of order one, along a leading axis.
 
-    X and X' are runs of SGD at δ = step/dim from independent draws of the initial law, t and t'
-    equally spaced times up to ``time``, s uniform in [½, 3/2] and c in [−1, 1], both for each array
-    of the parameters on its own. SGD finds the directions in which the loss has structure, which
-    random perturbations miss in high dimension; mixing runs leaves the curve that all of them
-    follow in the limit. At ``time = 0`` only rescaled draws of the initial law remain. Times and
-    factors depend on ``seed`` only, so that state i is comparable at different dims.
+    Each is x = s·X_t + c·(X'_{t'} − X'_0): a point X_t on one run of SGD at δ = step/dim, rescaled,
+    plus a multiple of how far another, independent run X' has moved from its own start. t and t' are
+    among five equally spaced times up to ``time``; s is uniform in [½, 3/2] and c in [−1, 1], drawn
+    for each array of the parameters on its own.
+
+    Why so: SGD finds the directions in which the loss has structure, and random perturbations miss
+    them in high dimension; but all runs follow one curve in the limit, which mixtures of two runs
+    leave. At ``time = 0`` only rescaled draws of the initial law remain. Times and factors depend
+    on ``seed`` alone, so that state i at one dim can be compared with state i at another.
     """
     generator = np.random.default_rng(seed)
     own, other = generator.integers(PATHS, size=(2, count))
@@ -73,12 +76,12 @@ def _paths(loss: Any, sample: Any, init: Any, dim: int, delta: Any, steps: Any, 
             gradient = jax.grad(loss)(params, datum)
             return jax.tree.map(lambda x, g: x - delta * g, params, gradient)
 
-        def record(params: Params, number: Array) -> tuple[Params, Params]:
+        def stretch(params: Params, number: Array) -> tuple[Params, Params]:
             params = jax.lax.fori_loop(number * steps, (number + 1) * steps, step, params)
             return params, params
 
         start = jax.tree.map(lambda x: x[0], draw_params(init, dim, own[None]))
-        _, later = jax.lax.scan(record, start, jnp.arange(RECORDS))
+        _, later = jax.lax.scan(stretch, start, jnp.arange(RECORDS))
         return jax.tree.map(lambda x, y: jnp.concatenate([x[None], y]), start, later)
 
     return jax.vmap(run, out_axes=1)(jnp.arange(PATHS))

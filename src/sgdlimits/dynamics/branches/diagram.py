@@ -11,7 +11,7 @@ import xarray as xr
 from sgdlimits import _checks, results
 from sgdlimits._precision import double_precision
 from sgdlimits._progress import progress
-from sgdlimits._types import Number, StateLike, WholeNumber, Word
+from sgdlimits._types import Number, Numbers, StateLike, WholeNumber, Word
 from sgdlimits._warn import warn
 from sgdlimits.dynamics.branches.continuation import MOST_POINTS, Curve, Tracer
 from sgdlimits.dynamics.branches.moving import MovingModel, changed, moving_model
@@ -40,7 +40,7 @@ def bifurcations(  # noqa: D417 - a method: self needs no word
     high: Number,
     *,
     init: StateLike | None = None,
-    search_at: Any = None,
+    search_at: Numbers | Number | None = None,
     seed: WholeNumber = 0,
     count: WholeNumber = 64,
 ) -> xr.Dataset:

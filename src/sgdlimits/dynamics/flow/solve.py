@@ -10,7 +10,7 @@ import xarray as xr
 from sgdlimits import _checks
 from sgdlimits._precision import double_precision
 from sgdlimits._progress import progress
-from sgdlimits._types import Number, StateLike, WholeNumber
+from sgdlimits._types import Number, Numbers, StateLike, WholeNumber
 from sgdlimits._warn import warn
 from sgdlimits.dynamics.flow.dataset import to_dataset
 from sgdlimits.dynamics.flow.init import start_vectors
@@ -29,7 +29,7 @@ def solve(  # noqa: D417 - a method: self needs no word
     time: Number = 10.0,
     *,
     points: WholeNumber = 201,
-    times: Any = None,
+    times: Numbers | None = None,
 ) -> xr.Dataset:
     """Solve the ODE du/dt = h(u).
 

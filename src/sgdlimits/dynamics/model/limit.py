@@ -9,7 +9,7 @@ import numpy as np
 
 from sgdlimits import _checks
 from sgdlimits._precision import double_precision
-from sgdlimits._types import Number, State, StateLike, WholeNumber
+from sgdlimits._types import Number, Numbers, State, StateLike, WholeNumber
 from sgdlimits.dynamics.model.base import Model, as_state, model_of
 from sgdlimits.tasks.base import Task
 
@@ -54,7 +54,7 @@ class Limit(eqx.Module):
         return np.asarray(self._vector(state))
 
     @double_precision
-    def unravel(self, vector: Any) -> State:
+    def unravel(self, vector: Numbers) -> State:
         """The state with this vector of ``coordinates``."""
         vector = _checks.array("vector", vector, (len(self.coordinates),))
         return as_state(self.model.unravel(jnp.asarray(vector)))

@@ -116,7 +116,7 @@ class MultiIndexModel(Model):
         r"""c·Cov of one sample's motion, second-order part included.
 
         The increment of R is −δ(g s⊥ᵀ + s⊥gᵀ) + δ²‖z⊥‖²ggᵀ/λ, and since ‖z⊥‖² ≈ dim both parts are
-        of order 1/dim and both fluctuate with g. c·JVJᵀ alone (paper 000, Theorem 2.2) misses the
+        of order 1/dim and both fluctuate with g. c·JVJᵀ alone (BGJ22, Theorem 2.2) misses the
         second one, which its Remark 2 puts back.
         """
         state = self.unravel(vector)

@@ -9,7 +9,7 @@ import scipy.linalg
 import xarray as xr
 
 from sgdlimits import _checks
-from sgdlimits._types import Number, WholeNumber
+from sgdlimits._types import Matrix, Number, Numbers, WholeNumber
 
 # eigenvalues this close to the imaginary axis, relative to the largest, do not decay
 NEUTRAL = 1e-9
@@ -116,7 +116,7 @@ class LinearSDE:
     array([[2.]])
     """
 
-    def __init__(self, coordinates: Sequence[str], drift_matrix: Any, diffusion_matrix: Any):
+    def __init__(self, coordinates: Sequence[str], drift_matrix: Matrix, diffusion_matrix: Matrix):
         size = len(coordinates)
         self.coordinates = list(coordinates)
         self.drift_matrix = _checks.array("drift_matrix", drift_matrix, (size, size))
@@ -150,7 +150,7 @@ class LinearSDE:
         ]
         return StationaryCovariance(covariance, directions)
 
-    def covariance(self, time: Number, init: Any = None) -> np.ndarray:
+    def covariance(self, time: Number, init: Matrix | None = None) -> np.ndarray:
         """Covariance at a time, from ``init`` (zero by default): exact, stable or not."""
         size = len(self.coordinates)
         start = np.zeros((size, size)) if init is None else init
@@ -164,7 +164,7 @@ class LinearSDE:
         runs: WholeNumber = 64,
         *,
         seed: WholeNumber = 0,
-        init: Any = None,
+        init: Numbers | Matrix | None = None,
         points: WholeNumber = 201,
     ) -> xr.DataArray:
         """Paths by exact Gaussian transitions, over ``run``, ``time`` and ``statistic``.

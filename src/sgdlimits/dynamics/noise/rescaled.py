@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from sgdlimits import _checks
 from sgdlimits._precision import double_precision
-from sgdlimits._types import Number, StateLike, WholeNumber
+from sgdlimits._types import Matrix, Number, Numbers, StateLike, WholeNumber
 from sgdlimits.dynamics.flow import follow
 from sgdlimits.dynamics.model import Limit, Model, Vector
 from sgdlimits.dynamics.noise.linear import LinearSDE, gaussian_paths, start_of_paths, steps_along
@@ -102,7 +102,7 @@ class RescaledSDE:
         runs: WholeNumber = 64,
         *,
         seed: WholeNumber = 0,
-        init: Any = None,
+        init: Numbers | Matrix | None = None,
         points: WholeNumber = 201,
     ) -> xr.DataArray:
         """Paths over ``run``, ``time`` and ``statistic``: rescaled ones, and the others as is.

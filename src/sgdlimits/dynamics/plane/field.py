@@ -9,7 +9,7 @@ import xarray as xr
 
 from sgdlimits import _checks, results
 from sgdlimits._precision import double_precision
-from sgdlimits._types import StateLike, Word
+from sgdlimits._types import Numbers, StateLike, Word
 from sgdlimits.dynamics.model import Limit, Model
 from sgdlimits.dynamics.plane.others import Held, Slaved, constraint_slope, hold, slave
 from sgdlimits.tasks.base import Task
@@ -34,8 +34,8 @@ def drift_in_plane(  # noqa: D417 - a method: self needs no word
     x: Word,
     y: Word,
     *,
-    x_values: Any,
-    y_values: Any,
+    x_values: Numbers,
+    y_values: Numbers,
     state: StateLike | None = None,
     others: Word = "held",
 ) -> xr.Dataset:

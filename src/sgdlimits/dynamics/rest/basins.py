@@ -11,7 +11,7 @@ from scipy.stats import beta
 
 from sgdlimits import _checks, results
 from sgdlimits._precision import double_precision
-from sgdlimits._types import Number, State, WholeNumber
+from sgdlimits._types import Number, State, StateLike, WholeNumber
 from sgdlimits.dynamics.flow import ends_of
 from sgdlimits.dynamics.flow.init import flat
 from sgdlimits.dynamics.model import Limit, Model, as_state
@@ -37,7 +37,7 @@ class Basins(NamedTuple):
 @double_precision
 def basins(  # noqa: D417 - a method: self needs no word
     self: Limit,
-    init: Any,
+    init: StateLike | xr.Dataset | Callable[[int, int], StateLike],
     time: Number = 200.0,
     *,
     into: Callable[[State], Hashable] | None = None,
