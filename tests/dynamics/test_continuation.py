@@ -80,7 +80,7 @@ def test_informed_rest_points_meet_at_the_critical_snr(order: int, low: float, h
 @double_precision
 def test_by_moving_the_parameter_alone_no_one_passes_a_fold() -> None:
     family = family_of(SpikedTensor(order=3), "snr", 2.0, 8.0, 1.0, 2)
-    tracer, last = Tracer(family, 0), np.array([1.0, 1.0, family.place(4.0)])
+    tracer, last = Tracer(family, 0), np.array([1.0, 1.0, family.position(4.0)])
     for place in np.arange(last[-1], 0.0, -0.01):
         guess = np.append(last[:2], place)
         found = tracer.solve(last, guess, np.array([0.0, 0.0, 1.0]))
@@ -193,7 +193,7 @@ def test_on_the_sphere() -> None:
     noise, task = 0.2, sl.tasks.PhaseRetrieval(noise=0.2)
     family = family_of(task, "step", 0.02, 0.3, 1.0, 2)
     tracer = Tracer(family, 0)
-    points = examine(tracer, tracer.curve(np.array([0.97, 0.05, family.place(0.05)])))
+    points = examine(tracer, tracer.curve(np.array([0.97, 0.05, family.position(0.05)])))
     steps = [float(family.value(float(examined.point.x[-1]))) for examined in points]
     np.testing.assert_allclose([steps[0], steps[-1]], 0.02, rtol=1e-12)
     for step, (point, spectrum, kind) in zip(steps, points, strict=True):

@@ -193,8 +193,8 @@ def _marks(limit: Limit, given: RestPoints | None, x: str, y: str) -> list[Mark]
 def _shown(runs: xr.Dataset | None, path: xr.Dataset | None, x: str, y: str) -> list[np.ndarray]:
     """All points of runs and path that will be drawn, as arrays of shape (points, 2)."""
     given = [finished(dataset)[0] for dataset in (runs, path) if dataset is not None]
-    found = [points_of(dataset, x, y).reshape(-1, 2) for dataset in given]
-    return [values[np.all(np.isfinite(values), axis=1)] for values in found]
+    drawn = [points_of(dataset, x, y).reshape(-1, 2) for dataset in given]
+    return [values[np.all(np.isfinite(values), axis=1)] for values in drawn]
 
 
 def _range(

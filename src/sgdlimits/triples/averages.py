@@ -63,11 +63,11 @@ def _averages(
         return function(triple, dim, arguments, datum)
 
     def add(batch: Array, total: Any, first: Array) -> tuple[Any, None]:
-        places = first + jnp.arange(chunk)
-        values = jax.vmap(one)(batch * per_batch + places)
+        numbers = first + jnp.arange(chunk)
+        values = jax.vmap(one)(batch * per_batch + numbers)
 
         def masked(value: Array) -> Array:  # the last chunk is padded
-            inside = (places < per_batch).reshape((chunk,) + (1,) * (value.ndim - 1))
+            inside = (numbers < per_batch).reshape((chunk,) + (1,) * (value.ndim - 1))
             return jnp.sum(jnp.where(inside, value, 0), axis=0)
 
         return jax.tree.map(lambda t, v: t + masked(v), total, values), None

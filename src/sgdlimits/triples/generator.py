@@ -80,8 +80,8 @@ def generator(
     ... )
     >>> x = np.zeros(50)
     >>> x[:2] = 1.0, 0.5  # |x|² = 5/4
-    >>> found = generator(pca, x, step=1.0, samples=2000)
-    >>> value, error = found.population_drift
+    >>> estimates = generator(pca, x, step=1.0, samples=2000)
+    >>> value, error = estimates.population_drift
     >>> bool(abs(value[0] - (5 / 4 - 1)) < 4 * error[0])
     True
     """

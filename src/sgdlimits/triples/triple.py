@@ -115,14 +115,14 @@ class Triple(eqx.Module):
             raise _checks.InputError(
                 f"dims={dims!r} is not allowed: dims must be at least {least} different integers"
             )
-        found = {dim: self._names_at(dim) for dim in checked}
+        names_at = {dim: self._names_at(dim) for dim in checked}
         _check_smooth(self, checked[0])
-        if len({len(names) for names in found.values()}) > 1:
-            lengths = ", ".join(f"{len(names)} at dim={dim}" for dim, names in found.items())
+        if len({len(names) for names in names_at.values()}) > 1:
+            lengths = ", ".join(f"{len(names)} at dim={dim}" for dim, names in names_at.items())
             raise _checks.InputError(
                 f"statistics returns arrays of different lengths, which is not allowed: {lengths}"
             )
-        return tuple(checked), found[checked[0]]
+        return tuple(checked), names_at[checked[0]]
 
     @double_precision
     def check_params(self, params: Any, dim: int) -> Params:
@@ -168,16 +168,16 @@ def derivatives(
 def _check_sampler(triple: Triple, dim: int) -> None:
     keys = [jax.random.key(i) for i in range(KEYS)]
     try:  # again and again: a sampler with a state of its own may change between calls
-        found = [
+        shapes = [
             _shapes(jax.eval_shape(lambda key: triple.sample(key, dim), key)) for key in keys[:3]
         ]
         failure = None
     except Exception as error:  # the user's function may raise anything
-        found, failure = _eager_shapes(triple, dim, keys), error
-    if len(set(found)) > 1:
+        shapes, failure = _eager_shapes(triple, dim, keys), error
+    if len(set(shapes)) > 1:
         raise _checks.InputError(
             f"sample returns data of different shapes at dim={dim}, which is not allowed: "
-            + " and ".join(sorted(set(found)))
+            + " and ".join(sorted(set(shapes)))
         )
     if failure is not None:
         raise _checks.InputError(
@@ -200,7 +200,7 @@ def _along_segments(triple: Triple, dim: int) -> tuple[Array, Array, Array]:
     The first axis is for the segments, the last two for (u, J·w) and the statistics.
     """
     rules = [np.polynomial.legendre.leggauss(count) for count in NODES]
-    places = jnp.concatenate([jnp.array([0.0, 1.0]), *((nodes + 1) / 2 for nodes, _ in rules)])
+    nodes_along = jnp.concatenate([jnp.array([0.0, 1.0]), *((nodes + 1) / 2 for nodes, _ in rules)])
 
     def segment(keys: Array) -> tuple[Array, Array, Array]:
         draws = draw_params(triple.init, dim, keys)
@@ -208,10 +208,12 @@ def _along_segments(triple: Triple, dim: int) -> tuple[Array, Array, Array]:
         line = jax.tree.map(lambda x: x[1] - x[0], draws)
 
         def along(s: Array) -> Array:
-            here = jax.tree.map(lambda x, w: x + s * w, start, line)
-            return jnp.stack([triple.statistics(here, dim), *derivatives(triple, dim, here, line)])
+            point = jax.tree.map(lambda x, w: x + s * w, start, line)
+            return jnp.stack(
+                [triple.statistics(point, dim), *derivatives(triple, dim, point, line)]
+            )
 
-        values = jax.lax.map(along, places)
+        values = jax.lax.map(along, nodes_along)
         change = values[1, :2] - values[0, :2]
         inside = jnp.split(values[2:, 1:], [NODES[0]])
         gaps = [

@@ -20,9 +20,9 @@ def visited(triple: Triple, dim: int, step: float, time: float, count: int, seed
     r"""Many different parameters of order one, along a leading axis.
 
     Each is x = s·X_t + c·(X'_{t'} − X'_0): a point X_t on one run of SGD at δ = step/dim, rescaled,
-    plus a multiple of how far another, independent run X' has moved from its own start. t and t' are
-    among five equally spaced times up to ``time``; s is uniform in [½, 3/2] and c in [−1, 1], drawn
-    for each array of the parameters on its own.
+    plus a multiple of how far another, independent run has moved from its own start, X'_0. t and t'
+    are among five equally spaced times up to ``time``; s is uniform in [½, 3/2] and c in [−1, 1],
+    drawn for each array of the parameters on its own.
 
     Why so: SGD finds the directions in which the loss has structure, and random perturbations miss
     them in high dimension; but all runs follow one curve in the limit, which mixtures of two runs

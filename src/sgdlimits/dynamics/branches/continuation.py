@@ -1,7 +1,7 @@
 r"""Curves of rest points h(u; p) = 0, followed through their folds by pseudo-arclength.
 
-With x = (u, place of p in its range), a step of length s along the unit tangent t predicts x + s·t;
-Gauss–Newton steps of least norm then solve
+With x = (u, position of p in its range), a step of length s along the unit tangent t predicts
+x + s·t; Gauss–Newton steps of least norm then solve
 
     h(u; p) = 0,  constraint(u) = 0,  t · (x′ − x − s·t) = 0,
 
@@ -32,11 +32,11 @@ SETTLED = 1e-9  # if it is longer than this, the steps did not converge: two cur
 RESIDUAL = 1e-9  # at rest: every component of the drift is below this
 MOST_POINTS = 2000
 
-Extended = Float[Array, " N"]  # statistics, and the place of the parameter in its range
+Extended = Float[Array, " N"]  # statistics, and the position of the parameter in its range
 
 
 class Solution(NamedTuple):
-    """A rest point x = (u, place of p), how accurate it is, and how the drift changes around it."""
+    """A rest point x = (u, position of p), its accuracy, and how the drift changes around it."""
 
     x: np.ndarray
     size: float  # largest component of the true drift
@@ -79,25 +79,25 @@ class Tracer:
         """
         parts = _solve(self.family, *(jnp.asarray(array) for array in (start, guess, across)))
         x, size, change, margin, slopes, directions = (np.asarray(part) for part in parts)
-        found = Solution(x, float(size), float(change), float(margin), slopes, directions)
-        at_rest = found.size < RESIDUAL and found.change < SETTLED
+        solution = Solution(x, float(size), float(change), float(margin), slopes, directions)
+        at_rest = solution.size < RESIDUAL and solution.change < SETTLED
         blur = max(RESIDUAL, self.family.first.tolerance[0])  # as large as the error of the drift
-        return found if at_rest and found.margin > -blur else None
+        return solution if at_rest and solution.margin > -blur else None
 
     def start(self, x: np.ndarray) -> Point | None:
-        """The rest point at this place, with the tangent along which rings stand still."""
-        place = np.eye(len(x))[-1]
-        found = self.solve(x, x, place)
+        """The rest point at this value of p, with the tangent along which rings stand still."""
+        along_p = np.eye(len(x))[-1]
+        solution = self.solve(x, x, along_p)
         # of all directions along which the drift stays zero, the one in which p moves fastest
-        return None if found is None else self._point(found, place)
+        return None if solution is None else self._point(solution, along_p)
 
     def advance(self, point: Point, length: float) -> Point | None:
         """The next point at this distance; None if there is none or the curve bends too much."""
         guess = point.x + length * point.tangent
-        found = self.solve(point.x, guess, point.tangent)
-        if found is None or np.linalg.norm(found.x - guess) > 0.5 * abs(length):
+        solution = self.solve(point.x, guess, point.tangent)
+        if solution is None or np.linalg.norm(solution.x - guess) > 0.5 * abs(length):
             return None
-        after = self._point(found, point.tangent)
+        after = self._point(solution, point.tangent)
         return after if after.tangent @ point.tangent > BENT else None
 
     def curve(self, x: np.ndarray) -> Curve:
@@ -112,54 +112,58 @@ class Tracer:
         turned = [point._replace(tangent=-point.tangent) for point in behind[:0:-1]]
         return Curve(turned + ahead, (begin, end))
 
-    def _point(self, found: Solution, along: np.ndarray) -> Point:
-        flat = max(1 + self.kernel, int(np.sum(found.slopes < FLAT * max(1.0, found.slopes[0]))))
-        kept = found.directions[-flat:]
+    def _point(self, solution: Solution, along: np.ndarray) -> Point:
+        flat = max(
+            1 + self.kernel, int(np.sum(solution.slopes < FLAT * max(1.0, solution.slopes[0])))
+        )
+        kept = solution.directions[-flat:]
         tangent = (kept @ along) @ kept
         length = float(np.linalg.norm(tangent))
         tangent = tangent / length if length > FLAT else kept[-1]
-        across = found.slopes[-2 - self.kernel] if len(found.slopes) > 1 + self.kernel else np.inf
-        return Point(found.x, tangent, float(across))
+        across = (
+            solution.slopes[-2 - self.kernel] if len(solution.slopes) > 1 + self.kernel else np.inf
+        )
+        return Point(solution.x, tangent, float(across))
 
     def _follow(self, first: Point) -> tuple[list[Point], str]:
         points, length = [first], FIRST
         while len(points) < MOST_POINTS:
-            here = points[-1]
-            bound = float(here.tangent[-1] > 0)  # the end of the range that lies ahead
-            if abs(bound - here.x[-1]) < AT_BOUND:
+            point = points[-1]
+            bound = float(point.tangent[-1] > 0)  # the end of the range that lies ahead
+            if abs(bound - point.x[-1]) < AT_BOUND:
                 return points, "range"
-            last = self._at_bound(here, bound, length)
+            last = self._at_bound(point, bound, length)
             if last is not None:
                 return [*points, last], "range"
-            after = self.advance(here, length)
+            after = self.advance(point, length)
             if after is None or not 0 <= after.x[-1] <= 1:
                 length /= 2
                 if length < SHORTEST:
                     return _thinned(points), "gone"
                 continue
             points.append(after)
-            if len(points) > 3 and self._between(here, after, first):
+            if len(points) > 3 and self._between(point, after, first):
                 return [*points[:-1], first], "closed"
-            if after.tangent @ here.tangent > STRAIGHT:
+            if after.tangent @ point.tangent > STRAIGHT:
                 length = min(1.5 * length, LONGEST * max(1.0, float(np.linalg.norm(after.x))))
         return points, "long"
 
-    def _at_bound(self, here: Point, bound: float, length: float) -> Point | None:
+    def _at_bound(self, point: Point, bound: float, length: float) -> Point | None:
         """The point where the parameter leaves its range, if that is less than a step away."""
-        away, speed = bound - here.x[-1], here.tangent[-1]
+        away, speed = bound - point.x[-1], point.tangent[-1]
         if abs(away) > length * abs(speed):
             return None
-        guess = here.x + here.tangent * away / speed
-        found = self.solve(here.x, guess, np.eye(len(guess))[-1])
-        if found is None or np.linalg.norm(found.x - guess) > 0.5 * length:
+        guess = point.x + point.tangent * away / speed
+        solution = self.solve(point.x, guess, np.eye(len(guess))[-1])
+        if solution is None or np.linalg.norm(solution.x - guess) > 0.5 * length:
             return None
-        return self._point(found, here.tangent)
+        return self._point(solution, point.tangent)
 
-    def _between(self, here: Point, after: Point, first: Point) -> bool:
+    def _between(self, point: Point, after: Point, first: Point) -> bool:
         """Whether a step passed the first point, in the direction in which that was left."""
-        way = after.x - here.x
-        share = float((first.x - here.x) @ way / (way @ way))
-        gap = float(np.linalg.norm(here.x + share * way - first.x))
+        way = after.x - point.x
+        share = float((first.x - point.x) @ way / (way @ way))
+        gap = float(np.linalg.norm(point.x + share * way - first.x))
         near = gap < 0.1 * float(np.linalg.norm(way))
         return 0 < share <= 1 and near and float(first.tangent @ after.tangent) > BENT
 

@@ -20,7 +20,7 @@ from sgdlimits.dynamics.model import Limit, as_state
 from sgdlimits.dynamics.rest import fixed_points
 from sgdlimits.dynamics.rest.walk import connected
 
-SEARCHES = (0.03, 0.34, 0.67, 0.98)  # places in the range, away from round numbers
+SEARCHES = (0.03, 0.34, 0.67, 0.98)  # positions in the range, away from round numbers
 APART = 1e-5  # rest points closer than this are the same
 
 
@@ -90,7 +90,7 @@ def bifurcations(  # noqa: D417 - a method: self needs no word
         for value in values:
             limit = Limit(*changed(task, self.step, parameter, value), self.nodes)
             for point in fixed_points(limit, init, seed=seed, count=count):
-                x = np.append(limit.ravel(point.state), family.place(value))
+                x = np.append(limit.ravel(point.state), family.position(value))
                 if not any(_passes(branch, x) for branch in branches):
                     branches += _followed(family, x, point.kernel_dimension)
             advance(1.0)
@@ -114,7 +114,7 @@ def bifurcations(  # noqa: D417 - a method: self needs no word
 
 def _search_values(family: MovingModel, parameter: str, search_at: Any) -> list[float]:
     if search_at is None:
-        return [float(family.value(place)) for place in SEARCHES]
+        return [float(family.value(position)) for position in SEARCHES]
     values = np.atleast_1d(_checks.array("search_at", search_at, None))
     low, high = float(family.low), float(family.high)
     if values.ndim > 1 or values.size == 0 or np.any((values < low) | (values > high)):
@@ -136,10 +136,14 @@ def _passes(branch: Branch, x: np.ndarray) -> bool:
     """Whether the branch passes through a rest point, or through the ring that it lies on."""
     fixed = np.eye(len(x))[-1]
     for before, after in itertools.pairwise(branch.curve.points):
-        places = before.x[-1], after.x[-1]
-        if not min(places) <= x[-1] <= max(places):
+        positions = before.x[-1], after.x[-1]
+        if not min(positions) <= x[-1] <= max(positions):
             continue
-        share = (x[-1] - places[0]) / (places[1] - places[0]) if places[0] != places[1] else 0.0
+        share = (
+            (x[-1] - positions[0]) / (positions[1] - positions[0])
+            if positions[0] != positions[1]
+            else 0.0
+        )
         guess = before.x + share * (after.x - before.x)
         near = branch.tracer.solve(before.x, np.append(guess[:-1], x[-1]), fixed)
         if near is not None and _same(branch.tracer, near.x, x):

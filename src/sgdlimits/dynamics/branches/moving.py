@@ -22,7 +22,7 @@ class MovingModel(eqx.Module):
 
     Every real number in a task is an affine function of each parameter (snr is itself; the spike of
     OnlinePCA is snr·vvᵀ; the weights of MixtureLikelihood are p and 1 − p), so the models at both
-    ends give all the others, without compiling again. ``place`` runs from 0 at ``low`` to 1 at
+    ends give all the others, without compiling again. ``position`` runs from 0 at ``low`` to 1 at
     ``high``, evenly in p or, where the range is wide, in log p.
     """
 
@@ -32,20 +32,20 @@ class MovingModel(eqx.Module):
     high: Float[Array, ""]
     wide: bool = eqx.field(static=True)
 
-    def at(self, place: Real) -> Model:
-        """The model at a place in the range."""
-        moved = self.value(place) - self.low
+    def at(self, position: Real) -> Model:
+        """The model at a position in the range."""
+        moved = self.value(position) - self.low
         numbers, rest = eqx.partition(_moving(self.first), eqx.is_inexact_array)
         numbers = jax.tree.map(lambda number, slope: number + moved * slope, numbers, self.slope)
         return eqx.tree_at(_moving, self.first, eqx.combine(numbers, rest))
 
-    def value(self, place: Reals) -> Float[Array, "..."]:
-        """The parameter at a place in the range, or at many."""
+    def value(self, position: Reals) -> Float[Array, "..."]:
+        """The parameter at a position in the range, or at many."""
         if self.wide:
-            return self.low * (self.high / self.low) ** place
-        return self.low + (self.high - self.low) * place
+            return self.low * (self.high / self.low) ** position
+        return self.low + (self.high - self.low) * position
 
-    def place(self, value: float) -> float:
+    def position(self, value: float) -> float:
         """Where in the range the parameter has this value."""
         low, high = float(self.low), float(self.high)
         if self.wide:

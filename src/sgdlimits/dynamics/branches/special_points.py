@@ -38,14 +38,14 @@ def examine(tracer: Tracer, curve: Curve) -> list[Examined]:
     - "end": the curve ends inside the range, at the edge of the states or at a jump of the drift.
     """
     ordinary = [Examined(point, _spectrum(tracer, point), "") for point in curve.points]
-    found: list[Examined] = []
+    examined: list[Examined] = []
     for before, after in itertools.pairwise(ordinary):
-        found += [before, *_events(tracer, before, after)]
-    found += ordinary[-1:]
+        examined += [before, *_events(tracer, before, after)]
+    examined += ordinary[-1:]
     for position, end in zip((0, -1), curve.ends, strict=True):
-        if found and end == "gone":
-            found[position] = found[position]._replace(kind="end")
-    return found
+        if examined and end == "gone":
+            examined[position] = examined[position]._replace(kind="end")
+    return examined
 
 
 def _spectrum(tracer: Tracer, point: Point) -> Spectrum:
@@ -58,8 +58,8 @@ def _events(tracer: Tracer, before: Examined, after: Examined) -> list[Examined]
     length = float((after.point.x - start.x) @ start.tangent)
 
     def point_at(distance: float) -> Point:
-        found = tracer.advance(start, distance) if distance > 0 else start
-        return _bridge(tracer, start, distance) if found is None else found
+        point = tracer.advance(start, distance) if distance > 0 else start
+        return _bridge(tracer, start, distance) if point is None else point
 
     def rate_at(distance: float, index: int) -> float:
         return float(_rates(tracer, _spectrum(tracer, point_at(distance))).real[index])

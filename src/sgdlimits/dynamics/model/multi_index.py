@@ -136,11 +136,11 @@ class MultiIndexModel(Model):
                 orthogonal = samples.orthogonal - inward @ shift
                 return jax.vmap(sample)(readout, g, anchors, orthogonal)
 
-            here = increment(jnp.zeros(inward.shape[1]))
-            mean = samples.weights @ here
-            second = (here * samples.weights[:, None]).T @ here
+            increments = increment(jnp.zeros(inward.shape[1]))
+            mean = samples.weights @ increments
+            second = (increments * samples.weights[:, None]).T @ increments
             for direction in samples.spread.T:  # the increment is affine in the anchor fields
-                across = increment(direction) - here
+                across = increment(direction) - increments
                 second += (across * samples.weights[:, None]).T @ across
             return mean, second
 

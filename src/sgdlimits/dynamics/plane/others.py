@@ -80,13 +80,13 @@ def slave(model: Model, order: Int[Array, " n"], starts: Float[Array, "points n"
             growth = jnp.where(slower, 4.0, jnp.where(much_faster, 0.5, 1.0))
             time_step = now.time_step * jnp.where(good, growth, 0.25)
             new = _Progress(now.tried, velocity, slope, speed, now.tried, time_step, now.steps)
-            here = jax.tree.map(lambda after, before: jnp.where(good, after, before), new, now)
+            current = jax.tree.map(lambda after, before: jnp.where(good, after, before), new, now)
             time_step = jnp.clip(time_step, LEAST_STEP, LONGEST_STEP)
-            implicit = jnp.eye(len(velocity)) / time_step - here.slope
-            tried = here.others + jnp.linalg.solve(implicit, here.velocity)
+            implicit = jnp.eye(len(velocity)) / time_step - current.slope
+            tried = current.others + jnp.linalg.solve(implicit, current.velocity)
             # at rest R is often singular, and rounding would take the next step out of the states
             tried = model.retract(given.vector(tried))[given.free]
-            return here._replace(tried=tried, time_step=time_step, steps=now.steps + 1)
+            return current._replace(tried=tried, time_step=time_step, steps=now.steps + 1)
 
         def moves(now: _Progress) -> Bool[Array, ""]:
             return (now.speed > 0.01 * accuracy) & (now.steps < MOST_STEPS)
@@ -154,10 +154,10 @@ class _Given(NamedTuple):
     def linearised(self, others: Others) -> tuple[Others, Float[Array, "o o"]]:
         """The motion and its Jacobian, from the model's own: that one knows about jumps."""
         vector = self.vector(others)
-        here, jacobian = self.model.drift(vector), self.model.jacobian(vector)
+        drift, jacobian = self.model.drift(vector), self.model.jacobian(vector)
 
         def motion(near: Others) -> Others:
-            return self.motion(near, lambda moved: here + jacobian @ (moved - vector))
+            return self.motion(near, lambda moved: drift + jacobian @ (moved - vector))
 
         return motion(others), jax.jacfwd(motion)(others)
 
