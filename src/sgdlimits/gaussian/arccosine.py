@@ -1,7 +1,8 @@
 """Gaussian averages of the ReLU and its derivative: arc-cosine kernels of order 0 and 1.
 
 The fields (x, y) are centred and Gaussian, with variances c₁₁, c₂₂ and covariance
-c₁₂ = √(c₁₁c₂₂) cos θ. At the kink step(0) = ½, so that a field of variance 0 is the limit of small variances.
+c₁₂ = √(c₁₁c₂₂) cos θ. At the kink step(0) = ½, so that a field of variance 0 is the limit of small
+variances.
 
 Derivatives of F = E f(x, y) are not taken through the square roots in the formulas, which would
 give infinities where x and y are parallel. They come from ∂F/∂c₁₂ = E[∂²f/∂x∂y] and
