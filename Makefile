@@ -15,7 +15,7 @@ VERSION := $(filter $(addsuffix .%,$(PYTHONS)),$(if $(PYTHON),$(shell $(PYTHON) 
 # The stamp carries the version: a .venv that another one has made is remade.
 READY := $(VENV)/.ready-$(VERSION)
 
-.PHONY: run figures test lint bench clean
+.PHONY: run figures test lint bench venv clean
 
 ## run: the experiments that tell the story, with their scorecard, on one page: results/report.html
 run: $(READY)
@@ -38,6 +38,9 @@ lint: $(READY)
 ## bench: speed as ratios against plain baselines run in the same process
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+## venv: the environment in .venv, which every target above makes first
+venv: $(READY)
 
 clean:
 	rm -rf $(VENV) results figures pictures
