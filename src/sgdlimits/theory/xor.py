@@ -56,7 +56,7 @@ class Components(NamedTuple):
 def noiseless_drift(readout: Any, mu_overlaps: Any, nu_overlaps: Any, *, ridge: Number) -> Velocity:
     """Effective drift of (v, m^μ, m^ν) at infinite precision, for any width.
 
-        dvᵢ/dt   = (m^μ_i s^μ_i − m^ν_i s^ν_i)/4 − αvᵢ
+        dvᵢ/dt    = (m^μ_i s^μ_i − m^ν_i s^ν_i)/4 − αvᵢ
         dm^μ_i/dt =  vᵢ s^μ_i/4 − αm^μ_i
         dm^ν_i/dt = −vᵢ s^ν_i/4 − αm^ν_i
 

@@ -86,8 +86,8 @@ def drift(
 ) -> Velocity:
     """Effective drift of (v, m, R) for two neurons.
 
-        dvᵢ/dt  = −mᵢA^μ_i − A^⊥_ii − αvᵢ
-        dmᵢ/dt  = −vᵢA^μ_i − αmᵢ
+        dvᵢ/dt   = −mᵢA^μ_i − A^⊥_ii − αvᵢ
+        dmᵢ/dt   = −vᵢA^μ_i − αmᵢ
         dR_ij/dt = −vᵢA^⊥_ij − vⱼA^⊥_ji − 2αR_ij + (c/λ)vᵢvⱼB_ij
 
     with A, B of ``integrals``, α = ``ridge``, c = ``step``, λ = ``precision``. For λ = ``math.inf``

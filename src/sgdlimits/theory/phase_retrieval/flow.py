@@ -36,7 +36,7 @@ def drift(
     with γ = ``step``, Δ = ``noise`` and ρ = ``signal`` the squared norm of the teacher. With
     ``spherical`` weights
 
-        p dmⱼ/dt  = Ψⱼ − mⱼΦ_jj/(2Q_jj),
+        p dmⱼ/dt   = Ψⱼ − mⱼΦ_jj/(2Q_jj),
         p dQ_jl/dt = Φ_jl − (Q_jl/2)(Φ_jj/Q_jj + Φ_ll/Q_ll),
 
     which keeps each squared norm Q_jj at its value (1 in the paper). The factor p on the left is

@@ -88,7 +88,7 @@ def softmax_gradient(
 ) -> PopulationBlock:
     """Block bc of E[∇L ∇Lᵀ] of softmax regression, ``block`` = (b, c), exactly.
 
-        1(b=c) p_b T_b − p_c T_c(b) − p_b T_b(c) + Σ_ℓ p_ℓ T_ℓ(b, c)
+        1(b = c) p_b T_b − p_c T_c(b) − p_b T_b(c) + Σ_ℓ p_ℓ T_ℓ(b, c)
 
         T_ℓ       = μ_ℓ^⊗2 + I_d/λ
         T_ℓ(b)    = E_ℓ[π_b((μ_ℓ + (xᵇ − x̄)/λ)^⊗2 − S + I_d/λ)]

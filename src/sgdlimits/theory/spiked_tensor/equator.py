@@ -60,7 +60,7 @@ def equator_variance(
     """Second moment of m̃ = √dim m at ``time`` t, with r² at its rest value c.
 
         E m̃(t)² = e^(2at) E m̃(0)² + s²(e^(2at) − 1)/(2a),
-        a = 2k(λ1(k=2) − cᵏ⁻¹),   s² = 4kcᵏ
+        a = 2k(λ·1(k = 2) − cᵏ⁻¹),   s² = 4kcᵏ
 
     Here m̃ is an Ornstein–Uhlenbeck process, unstable for k = 2 and λ > c, and E m̃(0)² = ``initial``
     is 1 for random starts.
@@ -82,7 +82,7 @@ def equator_stationary_variance(
 ) -> float:
     """Stationary variance of √dim m at the equator, infinite if the equator is unstable.
 
-        s²/(2|a|) = cᵏ/(cᵏ⁻¹ − λ1(k=2))
+        s²/(2|a|) = cᵏ/(cᵏ⁻¹ − λ·1(k = 2))
 
     Source: BGJ22 (3.2).
 
