@@ -13,6 +13,8 @@ LONGEST = 400
 # theory, dynamics and simulate never import one another: their agreement is our evidence.
 ARROWS: dict[str, set[str]] = {
     "_checks": set(),
+    "_cores": set(),
+    "_disk": set(),
     "_precision": set(),
     "_progress": set(),
     "_types": set(),

@@ -1,29 +1,36 @@
 """The command line: ``sgdlimits list | show | run | report``."""
 
+import functools
 import json
-import os
 import sys
-from collections.abc import Sequence
+import traceback as tracebacks
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from sgdlimits import experiments
+from sgdlimits import _cores, experiments
+from sgdlimits._checks import InputError
 from sgdlimits._version import __version__
-from sgdlimits.experiments import Job, Outcome
+from sgdlimits.experiments import Job, Outcome, store
+from sgdlimits.experiments.exact import exact
+from sgdlimits.experiments.papers import PAPERS, reference
+from sgdlimits.experiments.run import one_line
 from sgdlimits.report import write_page
 
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
-CORES = os.cpu_count() or 1
 COLOURS = {"passed": "green", "failed": "red", "erratum": "blue"}
 
 app = typer.Typer(
     name="sgdlimits",
     help="The high-dimensional limits of SGD: rerun the papers' figures, and check them.",
+    epilog="Exit codes: 0; 1 if a check failed or something broke; 2 for wrong input; 130 if "
+    "interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -31,6 +38,10 @@ app = typer.Typer(
 
 def _complete(incomplete: str) -> list[str]:
     return [name for name in experiments.names() if name.startswith(incomplete)]
+
+
+def _complete_paper(incomplete: str) -> list[str]:
+    return [key for key in PAPERS if key.casefold().startswith(incomplete.casefold())]
 
 
 Names = Annotated[list[str], typer.Argument(help="Experiments.", autocompletion=_complete)]
@@ -44,10 +55,60 @@ Settings = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Of all random numbers.")]
 Out = Annotated[Path, typer.Option(help="Folder for results.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Processes; the results do not depend on it.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        show_default="one per core",
+        help="Processes, which share the cores; the results do not depend on their number.",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Run again what is finished.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For machines: JSON on standard output.")]
-Paper = Annotated[str | None, typer.Option(help="Only of this paper: 000 to 004, or ours.")]
+Traceback = Annotated[
+    bool, typer.Option("--traceback", help="Show where in the code an error was raised.")
+]
+Paper = Annotated[
+    str | None,
+    typer.Option(help=f"Only of one paper: {', '.join(PAPERS)}.", autocompletion=_complete_paper),
+]
+
+
+def _guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose wrong input is one line and code 2, and any other error one line and code 1.
+
+    Of the latter, which are faults of ours, the traceback is in a file of the store.
+    """
+
+    @functools.wraps(command)
+    def guarded(**options: Any) -> None:
+        try:
+            command(**options)
+        except (typer.Exit, typer.Abort, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:
+            _stop("interrupted", INTERRUPTED)
+        except Exception as error:
+            told = "".join(tracebacks.format_exception(error))
+            if options["traceback"]:
+                print(told, file=sys.stderr, end="")
+            if isinstance(error, InputError):
+                _stop(one_line(str(error)))
+            where = _kept(told, command.__name__, options.get("out"))
+            _stop(f"{type(error).__name__}: {one_line(str(error))} ({where})", FAILED)
+
+    return guarded
+
+
+def _kept(told: str, command: str, out: Path | None) -> str:
+    """Keep a traceback in the store, if there is or can be one, and say where it is."""
+    if out is not None:
+        try:
+            store.open_store(out)
+            return f"traceback: {store.write_error(out / f'sgdlimits-{command}', told)}"
+        except (InputError, OSError):
+            pass  # not ours to write to, or full
+    return "--traceback shows where"
 
 
 def _version(wanted: bool) -> bool:
@@ -67,8 +128,13 @@ def main(
 
 
 @app.command("list")
-def list_(paper: Paper = None, as_json: AsJson = False) -> None:
-    """All experiments: name, paper, figure and claim."""
+@_guarded
+def list_(
+    paper: Paper = None,
+    as_json: AsJson = False,
+    traceback: Traceback = False,  # noqa: ARG001  # for the guard
+) -> None:
+    """All experiments: name, paper, figure and claim, and the references of the papers."""
     rows = [
         {"name": name, "paper": found.paper, "figure": found.figure, "claim": found.claim}
         for name in _names_of(paper)
@@ -79,20 +145,27 @@ def list_(paper: Paper = None, as_json: AsJson = False) -> None:
         return
     table = Table("name", "paper", "figure", "claim", box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*row.values())
-    Console().print(table)
+        table.add_row(*map(escape, row.values()))
+    console = Console()
+    console.print(table)
+    for key in _sorted_papers({row["paper"] for row in rows}):
+        if reference(key):
+            console.print(f"\n[bold]{key}[/bold]: {escape(reference(key))}", highlight=False)
 
 
 @app.command()
+@_guarded
 def show(
     name: Annotated[str, typer.Argument(help="An experiment.", autocompletion=_complete)],
     as_json: AsJson = False,
+    traceback: Traceback = False,  # noqa: ARG001  # for the guard
 ) -> None:
     """One experiment: its parameters with defaults, its presets, and what it checks."""
-    experiment = _or_exit(experiments.get, name)
+    experiment = experiments.get(name)
     about = {
         "name": name,
         "paper": experiment.paper,
+        "reference": reference(experiment.paper),
         "figure": experiment.figure,
         "claim": experiment.claim,
         "checks": (experiment.check.__doc__ or "").strip(),
@@ -106,28 +179,36 @@ def show(
         _print_json(about)
         return
     console = Console()
-    console.print(f"[bold]{name}[/bold]: paper {experiment.paper}, {experiment.figure}")
-    console.print(experiment.claim, f"Checks: {about['checks']}", sep="\n", highlight=False)
+    where = f"{experiment.paper}, {experiment.figure}"
+    console.print(f"[bold]{name}[/bold]: {escape(where)}", highlight=False)
+    lines = (experiment.claim, f"Checks: {about['checks']}")
+    console.print(*lines, sep="\n", highlight=False, markup=False)
     table = Table("parameter", "type", "allowed", "tiny", "quick", "paper", "meaning", box=None)
     for row in about["parameters"]:
-        values = [_shown(about["presets"][preset][row["name"]]) for preset in about["presets"]]
-        table.add_row(row["name"], row["type"], row["allowed"], *values, row["meaning"])
+        values = [exact(about["presets"][preset][row["name"]]) for preset in about["presets"]]
+        cells = (row["name"], row["type"], row["allowed"], *values, row["meaning"])
+        table.add_row(*map(escape, cells))
     console.print(table)
+    if about["reference"]:
+        console.print(f"{experiment.paper}: {about['reference']}", highlight=False, markup=False)
 
 
 @app.command()
+@_guarded
 def run(
     names: Names,
     preset: Preset = "quick",
     settings: Settings = None,
     seed: Seed = 0,
     out: Out = Path("results"),
-    jobs: Jobs = CORES,
+    jobs: Jobs = None,
     force: Force = False,
     as_json: AsJson = False,
+    traceback: Traceback = False,
 ) -> None:
     """Run experiments; each becomes a folder with data, scorecard and picture."""
-    outcomes = _execute(names, preset, settings, seed, out, jobs, force)
+    planned = _plan(names, preset, settings, seed, out)
+    outcomes = _execute(planned, out, jobs, force, traceback)
     if as_json:
         _print_json([_for_machines(outcome) for outcome in outcomes])
     else:
@@ -136,6 +217,7 @@ def run(
 
 
 @app.command()
+@_guarded
 def report(
     names: Some = None,
     headline: Annotated[
@@ -145,15 +227,22 @@ def report(
     preset: Preset = "quick",
     seed: Seed = 0,
     out: Out = Path("results"),
-    jobs: Jobs = CORES,
+    jobs: Jobs = None,
     force: Force = False,
     as_json: AsJson = False,
+    traceback: Traceback = False,
 ) -> None:
     """Run what is missing, and write one page with all pictures and checks."""
-    wanted = names or _names_of(paper)
-    if headline:
-        wanted = [name for name in wanted if _or_exit(experiments.get, name).headline]
-    outcomes = _execute(wanted, preset, None, seed, out, jobs, force)
+    of_paper = _names_of(paper)
+    wanted = [
+        name
+        for name in names or of_paper
+        if experiments.get(name).headline >= headline and name in of_paper
+    ]
+    if not wanted:
+        raise InputError("no experiment is left by names, --paper and --headline together")
+    planned = _plan(wanted, preset, None, seed, out)
+    outcomes = _execute(planned, out, jobs, force, traceback)
     page = out / "report.html"
     write_page(outcomes, page)
     if as_json:
@@ -170,27 +259,42 @@ def report(
 
 def _names_of(paper: str | None) -> list[str]:
     names = experiments.names()
-    papers = sorted({experiments.get(name).paper for name in names})
-    if paper is not None and paper not in papers:
-        _stop(f"paper={paper!r} is not allowed: paper must be {', '.join(papers)}")
-    return [name for name in names if paper in (None, experiments.get(name).paper)]
+    if paper is None:
+        return names
+    keys = _sorted_papers(PAPERS.keys() | {experiments.get(name).paper for name in names})
+    meant = {key.casefold(): key for key in keys}.get(paper.casefold())
+    if meant is None:
+        raise InputError(f"paper={paper!r} is not allowed: paper must be {', '.join(keys)}")
+    return [name for name in names if experiments.get(name).paper == meant]
+
+
+def _sorted_papers(keys: set[str]) -> list[str]:
+    """In the order of our references; others, of experiments that somebody added, come last."""
+    return [key for key in PAPERS if key in keys] + sorted(keys - PAPERS.keys())
+
+
+def _plan(
+    names: Sequence[str], preset: str, settings: Sequence[str] | None, seed: int, out: Path
+) -> list[Job]:
+    texts: dict[str, str] = {}
+    for setting in settings or []:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise InputError(f"--set {setting} is not allowed: it must be key=value")
+        if key.strip() in texts:
+            raise InputError(f"--set {setting} is not allowed: {key.strip()} is given twice")
+        texts[key.strip()] = value.strip()
+    return [
+        experiments.plan(name, out, preset=preset, texts=texts, seed=seed)
+        for name in dict.fromkeys(names)
+    ]
 
 
 def _execute(
-    names: Sequence[str],
-    preset: str,
-    settings: Sequence[str] | None,
-    seed: int,
-    out: Path,
-    workers: int,
-    force: bool,
+    planned: Sequence[Job], out: Path, jobs: int | None, force: bool, traceback: bool
 ) -> list[Outcome]:
-    texts = dict(_pair(text) for text in settings or [])
-    planned: list[Job] = [
-        _or_exit(experiments.plan, name, out, preset=preset, texts=texts, seed=seed)
-        for name in dict.fromkeys(names)
-    ]
-    _or_exit(experiments.open_store, out)
+    workers = jobs or _cores.usable()
+    experiments.open_store(out)
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}"),
@@ -207,6 +311,8 @@ def _execute(
         nonlocal done
         done += 1
         bar.update(task, advance=1, description=f"last: {outcome.job.name}")
+        if traceback and outcome.traceback:
+            print(outcome.traceback, file=sys.stderr, end="")
         if outcome.error:
             _complain(outcome.error)
 
@@ -215,18 +321,11 @@ def _execute(
             task = bar.add_task("experiments", total=len(planned))
             return experiments.execute_all(planned, workers=workers, force=force, done=count)
     except KeyboardInterrupt:
-        _complain(
+        _stop(
             f"interrupted: {done} of {len(planned)} experiments are finished in {out}/; "
-            "the same command goes on from there"
+            "the same command goes on from there",
+            INTERRUPTED,
         )
-        raise typer.Exit(INTERRUPTED) from None
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        _stop(f"--set {text} is not allowed: it must be key=value")
-    return key.strip(), value.strip()
 
 
 def _exit_code(outcomes: Sequence[Outcome]) -> int:
@@ -238,7 +337,12 @@ def _exit_code(outcomes: Sequence[Outcome]) -> int:
 def _for_machines(outcome: Outcome) -> dict[str, Any]:
     found = {"name": outcome.job.name, "folder": str(outcome.job.folder)}
     if outcome.record is None:
-        return found | {"error": outcome.error}
+        file = str(outcome.error_file) if outcome.error_file else None
+        return found | {
+            "error": outcome.error,
+            "wrong_input": outcome.wrong_input,
+            "error_file": file,
+        }
     return outcome.record | found | {"computed": outcome.computed}
 
 
@@ -251,7 +355,11 @@ def _print_checks(outcomes: Sequence[Outcome]) -> None:
             verdict = f"[{COLOURS[check['status']]}]{check['status']}"
             numbers = (_shown(check["expected"]), _shown(check["measured"]) + error)
             table.add_row(
-                outcome.job.name, check["name"], *numbers, _shown(check["tolerance"], 2), verdict
+                outcome.job.name,
+                escape(check["name"]),
+                *numbers,
+                _shown(check["tolerance"], 2),
+                verdict,
             )
     console.print(table)
     for outcome in outcomes:
@@ -261,8 +369,6 @@ def _print_checks(outcomes: Sequence[Outcome]) -> None:
 
 
 def _shown(value: Any, digits: int = 4) -> str:
-    if isinstance(value, list):
-        return ", ".join(_shown(item, digits) for item in value)
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
@@ -270,17 +376,10 @@ def _print_json(value: Any) -> None:
     typer.echo(json.dumps(experiments.plain(value), indent=1, ensure_ascii=False))
 
 
-def _or_exit(function: Any, *arguments: Any, **options: Any) -> Any:
-    try:
-        return function(*arguments, **options)
-    except ValueError as error:
-        _stop(str(error))
-
-
 def _complain(message: str) -> None:
     print(f"sgdlimits: {message}", file=sys.stderr)
 
 
-def _stop(message: str) -> NoReturn:
+def _stop(message: str, code: int = BAD_USAGE) -> NoReturn:
     _complain(message)
-    raise typer.Exit(BAD_USAGE)
+    raise typer.Exit(code) from None

@@ -21,7 +21,7 @@ import numpy as np
 import xarray as xr
 import zarr
 
-from sgdlimits import _checks
+from sgdlimits import _checks, _disk
 from sgdlimits._types import Word
 from sgdlimits._version import __version__
 
@@ -200,9 +200,11 @@ def replacing(target: Path) -> Iterator[Path]:
     old = target.with_name(f".{target.stem}.{token}.old{target.suffix}")
     try:
         yield temporary
+        _disk.sync(temporary)
         if temporary.is_dir() and target.is_dir():
             os.rename(target, old)
         os.replace(temporary, target)
+        _disk.sync_one(target.parent)
     finally:
         if old.exists() and not target.exists():
             os.rename(old, target)

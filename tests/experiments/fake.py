@@ -1,30 +1,50 @@
 """An experiment that costs nothing, to be copied into a catalogue of its own."""
 
+import os
+import signal
 import warnings
+from pathlib import Path
 
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from sgdlimits import InputError
 from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Data, Experiment
 from sgdlimits.experiments.settings import Settings, setting
 
 
 class Parameters(Settings):
-    """Two numbers, and a way to break it."""
+    """Two numbers, and ways to break it."""
 
     size: int = setting(1000, "how many", least=2)
     shift: float = setting(0.0, "what is added")
-    trouble: str = setting("", "raise this error")
+    trouble: str = setting("", "input, value, exit, kill, kill-once:FILE, or an error to raise")
+
+
+def make(trouble: str) -> None:
+    """All that can go wrong."""
+    kind, _, file = trouble.partition(":")
+    if kind == "input":
+        raise InputError("size=3 is not allowed: size must be larger")
+    if kind == "value":
+        raise ValueError("a fault of ours")
+    if kind == "exit":
+        raise SystemExit(0)
+    if kind == "kill-once" and Path(file).exists():
+        return
+    if kind == "kill-once":
+        Path(file).touch()
+    if kind in ("kill", "kill-once"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise RuntimeError(trouble)
 
 
 def compute(p: Parameters, seed: int) -> Data:
     """Draw normal numbers."""
-    if p.trouble == "value":
-        raise ValueError("value is not allowed")
     if p.trouble:
-        raise RuntimeError(p.trouble)
+        make(p.trouble)
     warnings.warn("one run diverged", RuntimeWarning, stacklevel=1)
     values = p.shift + np.random.default_rng(seed).standard_normal(p.size)
     return {"numbers": xr.Dataset({"x": ("run", values)})}
@@ -48,7 +68,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="Fig. 0",
     claim="Normal numbers have mean zero.",
     parameters=Parameters,
