@@ -2,14 +2,16 @@
 
 import os
 import signal
+import time
 import warnings
 from pathlib import Path
 
 import numpy as np
+import threadpoolctl  # type: ignore[import-untyped]
 import xarray as xr
 from matplotlib.figure import Figure
 
-from sgdlimits import InputError
+from sgdlimits import InputError, _cores
 from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Data, Experiment
 from sgdlimits.experiments.settings import Settings, setting
@@ -20,25 +22,27 @@ class Parameters(Settings):
 
     size: int = setting(1000, "how many", least=2)
     shift: float = setting(0.0, "what is added")
-    trouble: str = setting("", "input, value, exit, kill, kill-once:FILE, or an error to raise")
+    trouble: str = setting("", "input, value, exit, kill, sleep, or an error to raise")
 
 
 def make(trouble: str) -> None:
-    """All that can go wrong."""
-    kind, _, file = trouble.partition(":")
+    """Go wrong in a way, and with ``:FILE`` only if there is no such file: once."""
+    kind, _, once = trouble.partition(":")
+    if once and Path(once).exists():
+        return
+    if once:
+        Path(once).touch()
     if kind == "input":
         raise InputError("size=3 is not allowed: size must be larger")
     if kind == "value":
         raise ValueError("a fault of ours")
     if kind == "exit":
         raise SystemExit(0)
-    if kind == "kill-once" and Path(file).exists():
-        return
-    if kind == "kill-once":
-        Path(file).touch()
-    if kind in ("kill", "kill-once"):
+    if kind == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
-    raise RuntimeError(trouble)
+    if kind == "sleep":
+        time.sleep(300)
+    raise RuntimeError(kind)
 
 
 def compute(p: Parameters, seed: int) -> Data:
@@ -47,7 +51,9 @@ def compute(p: Parameters, seed: int) -> Data:
         make(p.trouble)
     warnings.warn("one run diverged", RuntimeWarning, stacklevel=1)
     values = p.shift + np.random.default_rng(seed).standard_normal(p.size)
-    return {"numbers": xr.Dataset({"x": ("run", values)})}
+    blas = [x["num_threads"] for x in threadpoolctl.threadpool_info() if x["user_api"] == "blas"]
+    threads = {"threads": _cores.usable(), "blas": max(blas)}
+    return {"numbers": xr.Dataset({"x": ("run", values)}, attrs=threads)}
 
 
 def check(p: Parameters, data: Data) -> list[checks.Check]:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, Generic, TypeVar
@@ -71,8 +72,9 @@ def _run(
     try:
         while waiting or any(worker.job is not None for worker in workers.values()):
             while waiting and len(workers) < processes:
-                worker: _Worker[J] = _start(run, processes)
-                workers[worker.pipe] = worker
+                with _cores.shared_by(processes), _interrupts_wait():
+                    worker: _Worker[J] = _start(run)
+                    workers[worker.pipe] = worker
                 worker.give(waiting.pop())
             for pipe in wait(list(workers)):
                 worker = workers[pipe]  # type: ignore[index]
@@ -100,25 +102,37 @@ def _run(
     return orphans
 
 
-def _start(run: Callable[[J], Any], processes: int) -> _Worker[J]:
+def _start(run: Callable[[J], Any]) -> _Worker[J]:
     # spawn: forking a process that runs threads of JAX is not safe
     context = multiprocessing.get_context("spawn")
     ours, its = context.Pipe()
     process = context.Process(target=_serve, args=(its, run, list(catalogue.__path__)))
-    with _cores.shared_by(processes), _deaf_to_interrupts():
-        process.start()
+    process.start()
     its.close()
     return _Worker(process, ours)
 
 
 @contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """A process started inside never sees Ctrl-C, not even before it can say so itself."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _interrupts_wait() -> Iterator[None]:
+    """Ctrl-C is heard at the end of this, by us, and never by a process that is started inside.
+
+    Otherwise one that is being started would tell that its parent has gone, and one that is
+    importing that it was interrupted, with a traceback each.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread hears it
+        return
+    resource_tracker.ensure_running()  # the first process would start it, and change the mask
+    heard: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a child inherits it
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+        if heard:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _serve(pipe: Connection, run: Callable[[Any], Any], path: list[str]) -> None:
