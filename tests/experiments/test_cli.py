@@ -1,6 +1,7 @@
 """The command line, as a user or a machine meets it."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from typer.testing import CliRunner, Result
 
 import sgdlimits as sl
 from sgdlimits.cli import app
+from sgdlimits.experiments import Job, Outcome
 from sgdlimits.experiments.papers import PAPERS
 
 
@@ -118,7 +120,7 @@ def test_our_own_faults_are_code_1(
     def broken(*_: object) -> None:
         raise ValueError("no page")
 
-    monkeypatch.setattr("sgdlimits.cli.write_page", broken)
+    monkeypatch.setattr("sgdlimits.cli.commands.write_page", broken)
     command = ["report", fake, "--preset", "tiny", "--out", tmp_path]
     result = call(*command)
     assert result.exit_code == 1
@@ -147,14 +149,20 @@ def test_ctrl_c_is_code_130(fake: str, tmp_path: Path, monkeypatch: pytest.Monke
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sgdlimits.cli.write_page", interrupted)
+    monkeypatch.setattr("sgdlimits.cli.commands.write_page", interrupted)
     result = call("report", fake, "--preset", "tiny", "--out", tmp_path)
     assert result.exit_code == 130
     assert result.stderr == "sgdlimits: interrupted\n"
-    monkeypatch.setattr("sgdlimits.experiments.execute_all", interrupted)
-    result = call("run", fake, "--preset", "tiny", "--out", tmp_path)
+
+    def half(jobs: list[Job], *, done: Callable[[Outcome], None], **_: object) -> None:
+        done(Outcome(jobs[0], record={"checks": []}))
+        done(Outcome(jobs[1], error="broken"))  # which is not finished
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sgdlimits.experiments.execute_all", half)
+    result = call("run", fake, "fake_others", "pca_radius", "--preset", "tiny", "--out", tmp_path)
     assert result.exit_code == 130
-    assert "interrupted: 0 of 1 experiments are finished" in result.stderr
+    assert "interrupted: 1 of 3 experiments are finished" in result.stderr
 
 
 def test_the_default_of_jobs(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

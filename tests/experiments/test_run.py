@@ -91,6 +91,7 @@ def test_wrong_input_is_no_fault_of_ours(fake: str, tmp_path: Path) -> None:
     outcome = run(fake, tmp_path, trouble="input")
     assert outcome.wrong_input
     assert outcome.error == "fake_numbers: size=3 is not allowed: size must be larger"
+    assert "InputError" in outcome.traceback
     assert outcome.error_file is None
     assert not (tmp_path / "errors").exists()
 

@@ -45,8 +45,8 @@ class Outcome:
     error: str = ""
     computed: bool = False  # now, not in an earlier run
     wrong_input: bool = False  # the error is about a parameter or a damaged folder
-    traceback: str = ""  # of any other error, which is a fault of ours
-    error_file: Path | None = None  # where the traceback is as well
+    traceback: str = ""
+    error_file: Path | None = None  # where the traceback is as well, if the fault is ours
 
     @property
     def failed(self) -> bool:
@@ -98,7 +98,8 @@ def execute(job: Job, *, force: bool = False) -> Outcome:
     except store.CorruptEntryError as error:
         return Outcome(job, error=f"{error}; --force runs it again", wrong_input=True)
     except _checks.InputError as error:
-        return Outcome(job, error=f"{job.name}: {one_line(str(error))}", wrong_input=True)
+        said, told = f"{job.name}: {one_line(str(error))}", _told(error)
+        return Outcome(job, error=said, wrong_input=True, traceback=told)
     except (Exception, SystemExit) as error:  # one broken experiment must not end the others
         return _broken(job, error)
 
@@ -221,7 +222,7 @@ def _compute(job: Job, *, force: bool) -> bool:
 def _broken(job: Job, error: BaseException) -> Outcome:
     """The outcome of an error that is ours: on one line, with its traceback in a file."""
     said = f"{job.name}: {type(error).__name__}: {one_line(str(error))}"
-    told = "".join(traceback.format_exception(error))
+    told = _told(error)
     facts = dataclasses.asdict(job) | {"versions": versions(), "folder": str(job.folder)}
     text = f"{told}\n{json.dumps(store.plain(facts), indent=1)}\n"
     try:
@@ -229,6 +230,10 @@ def _broken(job: Job, error: BaseException) -> Outcome:
     except OSError as problem:  # the disk is full, say
         return Outcome(job, error=f"{said} (no traceback: {problem.strerror})", traceback=told)
     return Outcome(job, error=f"{said} (traceback: {path})", traceback=told, error_file=path)
+
+
+def _told(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
 
 
 def _caption(job: Job) -> str:

@@ -13,7 +13,7 @@ from sgdlimits.experiments import catalogue
 
 _ROOT = Path(__file__).parents[1]
 _CATALOGUE = "experiments/catalogue/"
-_NOT_COMPUTING = ("cli.py", "report/", "experiments/papers.py")
+_NOT_COMPUTING = ("cli/", "report/", "experiments/papers.py")
 _LIBRARIES = ("diffrax", "equinox", "jax", "jaxlib", "numpy", "scipy", "xarray")
 
 

@@ -1,30 +1,21 @@
-"""The command line: ``sgdlimits list | show | run | report``."""
+"""The commands: their options, and which experiments they run."""
 
-import functools
-import json
 import sys
-import traceback as tracebacks
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from sgdlimits import _cores, experiments
 from sgdlimits._checks import InputError
 from sgdlimits._version import __version__
-from sgdlimits.experiments import Job, Outcome, store
-from sgdlimits.experiments.exact import exact
+from sgdlimits.cli import guard, printing
+from sgdlimits.experiments import Job, Outcome
 from sgdlimits.experiments.papers import PAPERS, reference
-from sgdlimits.experiments.run import one_line
 from sgdlimits.report import write_page
-
-FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
-COLOURS = {"passed": "green", "failed": "red", "erratum": "blue"}
 
 app = typer.Typer(
     name="sgdlimits",
@@ -74,43 +65,6 @@ Paper = Annotated[
 ]
 
 
-def _guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose wrong input is one line and code 2, and any other error one line and code 1.
-
-    Of the latter, which are faults of ours, the traceback is in a file of the store.
-    """
-
-    @functools.wraps(command)
-    def guarded(**options: Any) -> None:
-        try:
-            command(**options)
-        except (typer.Exit, typer.Abort, BrokenPipeError):
-            raise
-        except KeyboardInterrupt:
-            _stop("interrupted", INTERRUPTED)
-        except Exception as error:
-            told = "".join(tracebacks.format_exception(error))
-            if options["traceback"]:
-                print(told, file=sys.stderr, end="")
-            if isinstance(error, InputError):
-                _stop(one_line(str(error)))
-            where = _kept(told, command.__name__, options.get("out"))
-            _stop(f"{type(error).__name__}: {one_line(str(error))} ({where})", FAILED)
-
-    return guarded
-
-
-def _kept(told: str, command: str, out: Path | None) -> str:
-    """Keep a traceback in the store, if there is or can be one, and say where it is."""
-    if out is not None:
-        try:
-            store.open_store(out)
-            return f"traceback: {store.write_error(out / f'sgdlimits-{command}', told)}"
-        except (InputError, OSError):
-            pass  # not ours to write to, or full
-    return "--traceback shows where"
-
-
 def _version(wanted: bool) -> bool:
     if wanted:
         typer.echo(f"sgdlimits {__version__}")
@@ -128,7 +82,7 @@ def main(
 
 
 @app.command("list")
-@_guarded
+@guard.guarded
 def list_(
     paper: Paper = None,
     as_json: AsJson = False,
@@ -141,20 +95,13 @@ def list_(
         for found in [experiments.get(name)]
     ]
     if as_json:
-        _print_json(rows)
-        return
-    table = Table("name", "paper", "figure", "claim", box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*map(escape, row.values()))
-    console = Console()
-    console.print(table)
-    for key in _sorted_papers({row["paper"] for row in rows}):
-        if reference(key):
-            console.print(f"\n[bold]{key}[/bold]: {escape(reference(key))}", highlight=False)
+        printing.print_json(rows)
+    else:
+        printing.print_list(rows, _sorted_papers({row["paper"] for row in rows}))
 
 
 @app.command()
-@_guarded
+@guard.guarded
 def show(
     name: Annotated[str, typer.Argument(help="An experiment.", autocompletion=_complete)],
     as_json: AsJson = False,
@@ -176,25 +123,13 @@ def show(
         },
     }
     if as_json:
-        _print_json(about)
-        return
-    console = Console()
-    where = f"{experiment.paper}, {experiment.figure}"
-    console.print(f"[bold]{name}[/bold]: {escape(where)}", highlight=False)
-    lines = (experiment.claim, f"Checks: {about['checks']}")
-    console.print(*lines, sep="\n", highlight=False, markup=False)
-    table = Table("parameter", "type", "allowed", "tiny", "quick", "paper", "meaning", box=None)
-    for row in about["parameters"]:
-        values = [exact(about["presets"][preset][row["name"]]) for preset in about["presets"]]
-        cells = (row["name"], row["type"], row["allowed"], *values, row["meaning"])
-        table.add_row(*map(escape, cells))
-    console.print(table)
-    if about["reference"]:
-        console.print(f"{experiment.paper}: {about['reference']}", highlight=False, markup=False)
+        printing.print_json(about)
+    else:
+        printing.print_experiment(about)
 
 
 @app.command()
-@_guarded
+@guard.guarded
 def run(
     names: Names,
     preset: Preset = "quick",
@@ -210,14 +145,14 @@ def run(
     planned = _plan(names, preset, settings, seed, out)
     outcomes = _execute(planned, out, jobs, force, traceback)
     if as_json:
-        _print_json([_for_machines(outcome) for outcome in outcomes])
+        printing.print_json([printing.for_machines(outcome) for outcome in outcomes])
     else:
-        _print_checks(outcomes)
-    raise typer.Exit(_exit_code(outcomes))
+        printing.print_checks(outcomes)
+    raise typer.Exit(guard.exit_code(outcomes))
 
 
 @app.command()
-@_guarded
+@guard.guarded
 def report(
     names: Some = None,
     headline: Annotated[
@@ -237,7 +172,7 @@ def report(
     wanted = [
         name
         for name in names or of_paper
-        if experiments.get(name).headline >= headline and name in of_paper
+        if (experiments.get(name).headline or not headline) and name in of_paper
     ]
     if not wanted:
         raise InputError("no experiment is left by names, --paper and --headline together")
@@ -246,12 +181,12 @@ def report(
     page = out / "report.html"
     write_page(outcomes, page)
     if as_json:
-        found = [_for_machines(outcome) for outcome in outcomes]
-        _print_json({"page": str(page), "experiments": found})
+        found = [printing.for_machines(outcome) for outcome in outcomes]
+        printing.print_json({"page": str(page), "experiments": found})
     else:
-        _print_checks(outcomes)
+        printing.print_checks(outcomes)
         typer.echo(f"page: {page}")
-    raise typer.Exit(_exit_code(outcomes))
+    raise typer.Exit(guard.exit_code(outcomes))
 
 
 # --- inside -------------------------------------------------------------------------------------
@@ -309,77 +244,20 @@ def _execute(
 
     def count(outcome: Outcome) -> None:
         nonlocal done
-        done += 1
+        done += outcome.record is not None
         bar.update(task, advance=1, description=f"last: {outcome.job.name}")
         if traceback and outcome.traceback:
             print(outcome.traceback, file=sys.stderr, end="")
         if outcome.error:
-            _complain(outcome.error)
+            guard.complain(outcome.error)
 
     try:
         with bar:
             task = bar.add_task("experiments", total=len(planned))
             return experiments.execute_all(planned, workers=workers, force=force, done=count)
     except KeyboardInterrupt:
-        _stop(
+        guard.stop(
             f"interrupted: {done} of {len(planned)} experiments are finished in {out}/; "
             "the same command goes on from there",
-            INTERRUPTED,
+            guard.INTERRUPTED,
         )
-
-
-def _exit_code(outcomes: Sequence[Outcome]) -> int:
-    if any(outcome.wrong_input for outcome in outcomes):
-        return BAD_USAGE
-    return FAILED if any(outcome.error or outcome.failed for outcome in outcomes) else 0
-
-
-def _for_machines(outcome: Outcome) -> dict[str, Any]:
-    found = {"name": outcome.job.name, "folder": str(outcome.job.folder)}
-    if outcome.record is None:
-        file = str(outcome.error_file) if outcome.error_file else None
-        return found | {
-            "error": outcome.error,
-            "wrong_input": outcome.wrong_input,
-            "error_file": file,
-        }
-    return outcome.record | found | {"computed": outcome.computed}
-
-
-def _print_checks(outcomes: Sequence[Outcome]) -> None:
-    console = Console()
-    table = Table("experiment", "check", "expected", "measured", "tolerance", "verdict", box=None)
-    for outcome in outcomes:
-        for check in outcome.record["checks"] if outcome.record else []:
-            error = f" ± {_shown(check['error'], 2)}" if check["error"] else ""
-            verdict = f"[{COLOURS[check['status']]}]{check['status']}"
-            numbers = (_shown(check["expected"]), _shown(check["measured"]) + error)
-            table.add_row(
-                outcome.job.name,
-                escape(check["name"]),
-                *numbers,
-                _shown(check["tolerance"], 2),
-                verdict,
-            )
-    console.print(table)
-    for outcome in outcomes:
-        if outcome.record:
-            word = f"{outcome.record['seconds']['all']:.1f} s" if outcome.computed else "was there"
-            typer.echo(f"{outcome.job.folder}  ({word})")
-
-
-def _shown(value: Any, digits: int = 4) -> str:
-    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(experiments.plain(value), indent=1, ensure_ascii=False))
-
-
-def _complain(message: str) -> None:
-    print(f"sgdlimits: {message}", file=sys.stderr)
-
-
-def _stop(message: str, code: int = BAD_USAGE) -> NoReturn:
-    _complain(message)
-    raise typer.Exit(code) from None
