@@ -16,6 +16,8 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # another: their agreement is our evidence.
 ARROWS: dict[str, set[str]] = {
     "_checks": set(),
+    "_cores": set(),
+    "_disk": set(),
     "_newton": set(),
     "_precision": set(),
     "_progress": set(),

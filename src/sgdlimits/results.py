@@ -20,7 +20,7 @@ import numpy as np
 import xarray as xr
 import zarr
 
-from sgdlimits import _checks
+from sgdlimits import _checks, _disk
 from sgdlimits._types import Word
 from sgdlimits._version import __version__
 from sgdlimits._warn import warn
@@ -195,9 +195,11 @@ def replacing(target: Path) -> Iterator[Path]:
     old = target.with_name(f".{target.stem}.{token}.old{target.suffix}")
     try:
         yield temporary
+        _disk.sync(temporary)
         if temporary.is_dir() and target.is_dir():
             os.rename(target, old)
         os.replace(temporary, target)
+        _disk.sync_one(target.parent)
     finally:
         if old.exists() and not target.exists():
             os.rename(old, target)

@@ -1,33 +1,59 @@
 """An experiment that costs nothing, to be copied into a catalogue of its own."""
 
+import os
+import signal
+import time
 import warnings
+from pathlib import Path
 
 import numpy as np
+import threadpoolctl  # type: ignore[import-untyped]
 import xarray as xr
 from matplotlib.figure import Figure
 
+from sgdlimits import InputError, _cores
 from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Data, Experiment
 from sgdlimits.experiments.settings import Settings, setting
 
 
 class Parameters(Settings):
-    """Two numbers, and a way to break it."""
+    """Two numbers, and ways to break it."""
 
     size: int = setting(1000, "how many", least=2)
     shift: float = setting(0.0, "what is added")
-    trouble: str = setting("", "raise this error")
+    trouble: str = setting("", "input, value, exit, kill, sleep, or an error to raise")
+
+
+def make(trouble: str) -> None:
+    """Go wrong in a way, and with ``:FILE`` only if there is no such file: once."""
+    kind, _, once = trouble.partition(":")
+    if once and Path(once).exists():
+        return
+    if once:
+        Path(once).touch()
+    if kind == "input":
+        raise InputError("size=3 is not allowed: size must be larger")
+    if kind == "value":
+        raise ValueError("a fault of ours")
+    if kind == "exit":
+        raise SystemExit(0)
+    if kind == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if kind == "sleep":
+        time.sleep(300)
+    raise RuntimeError(kind)
 
 
 def compute(p: Parameters, seed: int) -> Data:
     """Draw normal numbers."""
-    if p.trouble == "value":
-        raise ValueError("value is not allowed")
     if p.trouble:
-        raise RuntimeError(p.trouble)
+        make(p.trouble)
     warnings.warn("one run diverged", RuntimeWarning, stacklevel=1)
     values = p.shift + np.random.default_rng(seed).standard_normal(p.size)
-    return {"numbers": xr.Dataset({"x": ("run", values)})}
+    blas = [x["num_threads"] for x in threadpoolctl.threadpool_info() if x["user_api"] == "blas"]
+    threads = {"threads": _cores.usable(), "blas": max(blas)}
+    return {"numbers": xr.Dataset({"x": ("run", values)}, attrs=threads)}
 
 
 def check(p: Parameters, data: Data) -> list[checks.Check]:
@@ -48,7 +74,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="Fig. 0",
     claim="Normal numbers have mean zero.",
     parameters=Parameters,

@@ -1,6 +1,5 @@
 """``simulate``: many runs of SGD on one task, as a labelled Dataset."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -9,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from sgdlimits import _checks, results
+from sgdlimits import _checks, _cores, results
 from sgdlimits._precision import double_precision
 from sgdlimits._progress import Advance, progress
 from sgdlimits._types import Number, State, StateLike, WholeNumber, Word
@@ -108,7 +107,7 @@ def _run_chunks(
     marks: np.ndarray,
     method: str,
 ) -> State:
-    """Advance chunks of runs on a pool of threads, one per core; JAX releases the lock.
+    """Advance chunks of runs on a pool of threads, one per usable core; JAX releases the lock.
 
     All chunks have the same size, the last one padded: other sizes compile to other code, which may
     round differently.
@@ -129,7 +128,7 @@ def _run_chunks(
                 process = process_of(task, first_run=first, **options)
                 return _record_all(process, chunk, key, marks, advance)
 
-        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        with ThreadPoolExecutor(max_workers=_cores.usable()) as pool:
             parts = list(pool.map(one, chunks))
     return {name: np.concatenate([part[name] for part in parts])[:runs] for name in starts}
 
