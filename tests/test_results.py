@@ -18,9 +18,9 @@ SUFFIXES = pytest.mark.parametrize("suffix", [".zarr", ".nc"])
 def multi_index(seed: int = 0) -> xr.Dataset:
     rng = np.random.default_rng(seed)
     shapes: dict[str, tuple[str, ...]] = {
-        "R": ("run", "time", "neuron", "neuron_"),
         "v": ("run", "time", "neuron"),
         "M": ("run", "time", "neuron", "anchor"),
+        "R": ("run", "time", "neuron", "neuron_"),
         "diverged": ("run",),
         "diverged_at": ("run",),
     }
@@ -51,6 +51,7 @@ def multi_index(seed: int = 0) -> xr.Dataset:
             "seed": 0,
             "note": None,
         },
+        symmetric=["R"],
     )
 
 
