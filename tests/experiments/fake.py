@@ -4,58 +4,48 @@ import warnings
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
-from sgdlimits.experiments import checks, picture
-from sgdlimits.experiments.base import Data, Experiment
-from sgdlimits.experiments.settings import Settings, setting
+import sgdlimits as sl
+from sgdlimits.experiments import checks
+from sgdlimits.experiments.base import Check, Data, Figure, Settings, experiment, setting
 
 
-class Parameters(Settings):
+@experiment(
+    paper="BGJ22",
+    figure="Fig. 0",
+    claim="Normal numbers have mean zero.",
+    tiny={"size": 20},
+    quick={"size": 50},
+    headline=True,
+)
+class FakeNumbers(Settings):
     """Two numbers, and a way to break it."""
 
     size: int = setting(1000, "how many", least=2)
     shift: float = setting(0.0, "what is added")
     trouble: str = setting("", "raise this error")
 
+    def compute(self, seed: int) -> Data:
+        """Draw normal numbers."""
+        if self.trouble == "value":
+            raise ValueError("value is not allowed")
+        if self.trouble:
+            raise RuntimeError(self.trouble)
+        warnings.warn("one run diverged", RuntimeWarning, stacklevel=1)
+        values = self.shift + np.random.default_rng(seed).standard_normal(self.size)
+        return {"numbers": xr.Dataset({"x": ("run", values)})}
 
-def compute(p: Parameters, seed: int) -> Data:
-    """Draw normal numbers."""
-    if p.trouble == "value":
-        raise ValueError("value is not allowed")
-    if p.trouble:
-        raise RuntimeError(p.trouble)
-    warnings.warn("one run diverged", RuntimeWarning, stacklevel=1)
-    values = p.shift + np.random.default_rng(seed).standard_normal(p.size)
-    return {"numbers": xr.Dataset({"x": ("run", values)})}
+    def check(self, data: Data) -> list[Check]:
+        """Mean zero, not five."""
+        values = data["numbers"].x.values
+        return [
+            checks.mean("mean", values, 0.0),
+            checks.mean("mean, as printed", values, self.shift, printed=5.0),
+        ]
 
-
-def check(p: Parameters, data: Data) -> list[checks.Check]:
-    """Mean zero, not five."""
-    values = data["numbers"].x.values
-    return [
-        checks.mean("mean", values, 0.0),
-        checks.mean("mean, as printed", values, p.shift, printed=5.0),
-    ]
-
-
-def draw(p: Parameters, data: Data) -> Figure:
-    """A histogram."""
-    figure, panels = picture.panels(1, 1)
-    panels[0, 0].hist(data["numbers"].x.values, label="numbers")
-    picture.legend(figure, panels)
-    return figure
-
-
-EXPERIMENT = Experiment(
-    paper="000",
-    figure="Fig. 0",
-    claim="Normal numbers have mean zero.",
-    parameters=Parameters,
-    tiny={"size": 20},
-    quick={"size": 50},
-    compute=compute,
-    check=check,
-    draw=draw,
-    headline=True,
-)
+    def draw(self, data: Data) -> Figure:
+        """A histogram."""
+        figure, panels = sl.plot.panels(1, 1)
+        panels[0, 0].hist(data["numbers"].x.values, label="numbers")
+        sl.plot.legend_below(figure)
+        return figure

@@ -22,8 +22,8 @@ def test_list() -> None:
     found = json.loads(call("list", "--json").stdout)
     assert {row["name"] for row in found} == set(sl.experiments.names())
     assert all(list(row) == ["name", "paper", "figure", "claim"] for row in found)
-    some = json.loads(call("list", "--paper", "002", "--json").stdout)
-    assert {row["paper"] for row in some} == {"002"}
+    some = json.loads(call("list", "--paper", "AKLS23", "--json").stdout)
+    assert {row["paper"] for row in some} == {"AKLS23"}
     assert "pca_overview" in call("list").stdout
 
 

@@ -30,7 +30,7 @@ def outcome(folder: Path, name: str, *checks: dict[str, Any]) -> Outcome:
     Image.new("RGB", (3000, 1500), "white").save(folder / "picture.png")
     record = {
         "name": name,
-        "paper": "000",
+        "paper": "BGJ22",
         "figure": "Fig. 1",
         "claim": "<script>alert(1)</script> holds.",
         "preset": "tiny",

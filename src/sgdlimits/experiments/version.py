@@ -16,18 +16,21 @@ _LIBRARIES = ("diffrax", "equinox", "jax", "jaxlib", "numpy", "scipy", "xarray")
 
 @functools.cache
 def code_version(name: str) -> str:
-    """Version and checksum of the library with one experiment, without the other experiments."""
+    """Version and checksum of the library with one experiment, without the other experiments.
+
+    Files of the catalogue named ``_…``, which several experiments share, belong to the library.
+    """
     digest = hashlib.sha256()
     for path in sorted(_ROOT.rglob("*.py")):
-        place = path.relative_to(_ROOT).as_posix()
-        other = place.startswith(_CATALOGUE) and path.stem != name
-        if not other and not place.startswith(_NOT_COMPUTING):
-            digest.update(place.encode() + b"\0" + path.read_bytes() + b"\0")
+        file = path.relative_to(_ROOT).as_posix()
+        other = file.startswith(_CATALOGUE) and path.stem[0] != "_" and path.stem != name
+        if not other and not file.startswith(_NOT_COMPUTING):
+            digest.update(file.encode() + b"\0" + path.read_bytes() + b"\0")
     return f"{__version__}+{digest.hexdigest()[:12]}"
 
 
 @functools.cache
 def versions() -> dict[str, str]:
     """Versions of Python and of the libraries that compute."""
-    found = {name: metadata.version(name) for name in _LIBRARIES}
-    return {"sgdlimits": __version__, "python": platform.python_version()} | found
+    own = {"sgdlimits": __version__, "python": platform.python_version()}
+    return own | {name: metadata.version(name) for name in _LIBRARIES}

@@ -19,11 +19,11 @@ WIDEST = 1400  # pixels of a picture on the page
 CSS_PIXELS = 0.6  # per pixel of the file, which has 200 to the inch: type of its usual size
 MARKS = {"passed": "✓ passed", "failed": "✗ failed", "erratum": "✎ erratum"}
 PAPERS = {
-    "000": "effective dynamics and critical scaling",
-    "001": "outlier eigenspaces",
-    "002": "escaping mediocrity",
-    "003": "dimension-free limits",
-    "004": "lecture notes",
+    "BGJ22": "effective dynamics and critical scaling",
+    "BGHJ23": "outlier eigenspaces",
+    "AKLS23": "escaping mediocrity",
+    "L23": "dimension-free limits",
+    "J24": "lecture notes",
     "ours": "beyond the papers",
 }
 
@@ -130,14 +130,14 @@ def _errata(records: Sequence[dict[str, Any]]) -> str:
 
 def _section(folder: Path, record: dict[str, Any]) -> str:
     name = escape(record["name"])
-    place = f"paper {record['paper']}, {PAPERS.get(record['paper'], '')} · {record['figure']}"
+    source = f"{record['paper']}, {PAPERS.get(record['paper'], '')} · {record['figure']}"
     facts = record["parameters"] | {"preset": record["preset"], "seed": record["seed"]}
     said = " · ".join(f"{escape(key)} <b>{escape(_value(x))}</b>" for key, x in facts.items())
     rows = "".join(_row(check) for check in record["checks"])
     warned = "".join(f'<p class="warned">{escape(text)}</p>' for text in record["warnings"])
     return (
         f'<section class="experiment" id="{name}"><h2>{name}</h2>'
-        f'<p class="place">{escape(place)}</p><p>{escape(record["claim"])}</p>'
+        f'<p class="place">{escape(source)}</p><p>{escape(record["claim"])}</p>'
         f"<figure>{_picture(folder / 'picture.png', record['claim'])}</figure>"
         f"{_table(rows, with_name=False)}{warned}"
         f'<p class="facts">{said} · {record["seconds"]["all"]:.1f} s · {escape(folder.name)}</p>'

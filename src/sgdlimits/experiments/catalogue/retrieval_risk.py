@@ -111,7 +111,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="002",
+    paper="AKLS23",
     figure="Fig. 1 left",
     claim="Phase retrieval: the SDE has the spread of SGD that the ODE lacks; exit times agree.",
     parameters=Parameters,

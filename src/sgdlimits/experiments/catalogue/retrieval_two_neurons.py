@@ -22,7 +22,7 @@ def check(p: Parameters, data: Data) -> list[checks.Check]:
 
 
 EXPERIMENT = Experiment(
-    paper="002",
+    paper="AKLS23",
     figure="Fig. 3",
     claim="Two neurons: stochastic corrections give the spread, not another exit time.",
     parameters=Parameters,

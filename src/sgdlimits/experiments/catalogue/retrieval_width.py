@@ -98,7 +98,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="002",
+    paper="AKLS23",
     figure="Fig. 2",
     claim="Wide networks: SGD scatters around the ODE from a random start and follows it later.",
     parameters=Parameters,

@@ -185,7 +185,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="001",
+    paper="BGHJ23",
     figure="Fig. 2.4, 9.5",
     claim="XOR: the weights of both layers align with outlier eigenspaces, up to O(1/√λ).",
     parameters=Parameters,

@@ -115,7 +115,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="Fig. 10",
     claim="XOR, four neurons: 3 of 32 random starts lead to an optimal network, 29 do not.",
     parameters=Parameters,

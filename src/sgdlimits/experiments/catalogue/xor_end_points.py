@@ -117,7 +117,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="Fig. 9",
     claim="XOR: the end points of SGD approach the rest points of the limit λ = ∞ as λ grows.",
     parameters=Parameters,

@@ -164,7 +164,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="001",
+    paper="BGHJ23",
     figure="Fig. 2.6",
     claim="XOR: the readout block has as many outliers as hidden classes are discerned.",
     parameters=Parameters,

@@ -137,7 +137,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="001",
+    paper="BGHJ23",
     figure="Fig. 2.5, 9.6",
     claim="XOR: the readout block has one outlier at the start, four after training.",
     parameters=Parameters,

@@ -143,7 +143,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="Fig. 11",
     claim="XOR: near two rings √N(v - a, m - a) is a stable diffusion of rank two.",
     parameters=Parameters,

@@ -98,7 +98,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="(5.2)",
     claim="XOR: the chance that SGD ends at a global minimum tends to 1 as the width grows.",
     parameters=Parameters,
