@@ -5,6 +5,7 @@ of Fig. 11 calls the rings independent; by Prop. 5.1 the correlation of their ra
 """
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,7 @@ class XorRingsDiffusion(NoisyXor):
         v, m = (ends[name].transpose("run", "neuron").values for name in ("v", "m"))
         expected = self.covariance()
         spectrum = np.linalg.eigvalsh(np.cov(np.concatenate([v, m], axis=1).T))
+        ratio = spectrum[-3] / spectrum[-2]
         gap = np.max(np.abs(data["sde"].covariance.values - expected))
         return [
             checks.variance(
@@ -92,12 +94,7 @@ class XorRingsDiffusion(NoisyXor):
                 )
                 for j in (1, 2)
             ),
-            checks.exact(
-                "third eigenvalue of the covariance / second",
-                spectrum[-3] / spectrum[-2],
-                0.0,
-                1e-9,
-            ),
+            checks.exact("third eigenvalue of the covariance / second", ratio, 0.0, 1e-9),
             checks.exact("largest gap, covariance of engine and closed form", gap, 0.0, 1e-9),
         ]
 
@@ -106,24 +103,28 @@ class XorRingsDiffusion(NoisyXor):
         ends = data["ends"]
         size: Any = {"width": 3.1, "height": 2.7, "sharex": True, "sharey": "row"}
         figure, panels = sl.plot.panels(2, len(ends.precision), **size)
-        angle = np.linspace(0, 2 * np.pi, 100)
-        circle = np.stack([np.cos(angle), np.sin(angle)])
-
-        def one(panel: Axes, ends: xr.Dataset) -> None:
-            other = 1 if panel in panels[0] else 2
-            cloud = (ends.m - ends.m.mean("run")).isel(neuron=[0, other]).transpose("neuron", ...)
-            look: Any = {"color": sl.plot.style.SIMULATION, "alpha": 0.35}
-            panel.plot(*cloud.values, ".", label="SGD", **look)
-            pair = np.ix_([4, 4 + other], [4, 4 + other])
-            values, axes = np.linalg.eigh(self.covariance()[pair])  # rank one for a single ring
-            ellipse = axes @ (2 * np.sqrt(np.maximum(values, 0))[:, None] * circle)
-            panel.plot(*ellipse, "k", lw=1.6, label="2 s.d. of the SDE at λ = ∞")
-            name = ["m_2^\\mu", "m_3^\\nu"][other - 1]
-            panel.set_ylabel(rf"$\sqrt{{N}}\,({name}-\overline{{{name[0]}}}{name[1:]})$")
-
-        sl.plot.facets(ends, "precision", one, title="λ = {:g}", axes=panels[0])
-        sl.plot.facets(ends, "precision", one, title="", axes=panels[1])
-        for panel in panels[1]:
-            panel.set_xlabel(r"$\sqrt{N}\,(m_1^\mu-\overline{m}_1^\mu)$")
+        for row, other, title in zip(panels, (1, 2), ("λ = {:g}", ""), strict=True):
+            draw = partial(self.draw_pair, other=other)
+            sl.plot.facets(ends, "precision", draw, title=title, axes=row)
+        for panel in panels[-1]:
+            panel.set_xlabel(deviation(0))
         sl.plot.legend_below(figure)
         return figure
+
+    def draw_pair(self, panel: Axes, ends: xr.Dataset, other: int) -> None:
+        """Overlaps of the first neuron and of another about their means, and their covariance."""
+        cloud = (ends.m - ends.m.mean("run")).transpose("neuron", "run").values[[0, other]]
+        panel.plot(*cloud, ".", color=sl.plot.style.SIMULATION, alpha=0.35, label="SGD")
+        pair = np.ix_([4, 4 + other], [4, 4 + other])
+        values, axes = np.linalg.eigh(self.covariance()[pair])  # one of them 0 on a single ring
+        angle = np.linspace(0, 2 * np.pi, 100)
+        circle = np.stack([np.cos(angle), np.sin(angle)])
+        ellipse = axes @ (2 * np.sqrt(np.maximum(values, 0))[:, None] * circle)
+        panel.plot(*ellipse, "k", lw=1.6, label="2 s.d. of the SDE at λ = ∞")
+        panel.set_ylabel(deviation(other))
+
+
+def deviation(neuron: int) -> str:
+    """The label of an axis: √N times the overlap of a neuron with its ring, about its mean."""
+    index = rf"_{neuron + 1}^\{'mu' if neuron < 2 else 'nu'}"
+    return rf"$\sqrt{{N}}\,(m{index}-\overline{{m}}{index})$"
