@@ -87,6 +87,5 @@ class XorEndPoints(NoisyXor):
             panel.set(xlabel=r"$m_1^\mu$", ylabel=r"$m_2^\mu$", aspect="equal")
             panel.margins(0.1)
 
-        ends = data["ends"].drop_attrs()
-        size: Any = {"columns": len(ends.precision), "width": 2.6, "height": 3.6}
-        return sl.plot.facets(ends, "precision", one, title="λ = {:g}", **size)
+        size: Any = {"columns": len(self.precisions) + 1, "width": 2.6, "height": 3.6}
+        return sl.plot.facets(data["ends"], "precision", one, title="λ = {:g}", **size)
