@@ -65,7 +65,8 @@ class XorReadoutSpectrum(Readout):
         discerned = int(data["run"].classes)
         for matrix, word in MATRICES.items():
             run, predicted, fresh = (
-                part.eigenvalues.sel(matrix=matrix).transpose(..., "rank") for part in data.values()
+                data[name].eigenvalues.sel(matrix=matrix).transpose(..., "rank")
+                for name in ("run", "predicted", "fresh")
             )
             target, draws = predicted.values[-1, :CLASSES], fresh.values[:, :CLASSES]
             sums = draws.sum(axis=1) / target.sum() - 1
