@@ -1,8 +1,10 @@
 """Results keep every value and label, and a file is either whole or absent."""
 
+import itertools
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -182,7 +184,7 @@ def test_a_failed_save_leaves_the_old_result_and_nothing_else(
             patch.setattr(xr.Dataset, "to_zarr", write_half)
             patch.setattr(xr.Dataset, "to_netcdf", write_half)
         else:
-            patch.setattr("sgdlimits.results.os.replace", refuse)
+            patch.setattr("sgdlimits.results.files.os.replace", refuse)
         with pytest.raises((KeyboardInterrupt, OSError)):
             results.save(multi_index(seed=1), path)
     xr.testing.assert_identical(results.load(path), multi_index(seed=0))
@@ -225,3 +227,138 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     for name in ("text.nc", "empty.zarr", "cut.nc", "chunkless.zarr", "garbled.zarr"):
         with pytest.raises(ValueError, match=rf"{name}' is not a readable result"):
             results.load(tmp_path / name)
+
+
+def test_a_state_is_one_run_at_one_time() -> None:
+    dataset = multi_index().isel(run=[0, 2])
+    chosen = results.state(dataset, run=2, time=0.3)
+    assert list(chosen) == ["v", "M", "R"]
+    for name, value in chosen.items():
+        np.testing.assert_array_equal(value, dataset[name].sel(run=2, time=0.25))
+    every = results.state(dataset)
+    np.testing.assert_array_equal(every["R"], dataset.R[:, -1])
+    moved = dataset.transpose("neuron", "time", "anchor", "neuron_", "run")
+    np.testing.assert_array_equal(results.state(moved)["v"], every["v"])
+    alone = results.state(dataset.isel(run=0, time=1))
+    np.testing.assert_array_equal(alone["M"], dataset.M[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"run": 1, "time": 1.0}, r"^run=1 is not allowed at time=1.0: it is not finite there"),
+        ({}, r"^run=None is not allowed at time=None: it is not finite there"),
+        ({"run": 3}, r"^run=3 is not allowed: the runs here are 0 to 2$"),
+        ({"run": True}, r"^run=True is not allowed"),
+        ({"run": 0, "time": 1.5}, r"^time=1.5 is not allowed: the recorded times go from 0 to 1$"),
+        ({"run": 0, "time": "end"}, r"^time='end' is not allowed"),
+    ],
+)
+def test_a_state_that_is_not_there_is_named(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(sgdlimits.InputError, match=said):
+        results.state(multi_index(), **arguments)
+
+
+def test_a_state_needs_one_entry_of_every_other_dim() -> None:
+    dataset = results.over("snr", [1.0, 2.0], lambda snr: pca(snr))
+    with pytest.raises(sgdlimits.InputError, match="choose one entry along snr first"):
+        results.state(dataset)
+    assert results.state(dataset.sel(snr=2.0), run=0)["m"] == 2.0
+    with pytest.raises(sgdlimits.InputError, match="it must hold statistics of a task"):
+        results.state(xr.Dataset({"x": 1.0}))
+    with pytest.raises(sgdlimits.InputError, match="the dataset is not over time"):
+        results.state(dataset.isel(time=0, snr=0), time=1.0)
+    with pytest.raises(sgdlimits.InputError, match="the dataset has no runs"):
+        results.state(dataset.isel(run=0, snr=0), run=0)
+
+
+def pca(snr: float, seed: int = 0, *, dim: int = 100, times: int = 3) -> xr.Dataset:
+    """Two runs with the overlap snr·t; the second diverges if the signal is infinite."""
+    time = np.linspace(0, 1, times)
+    m = np.outer([1.0, -1.0], min(snr, 9.0) * time)
+    flags = {"diverged": np.array([False, math.isinf(snr)])}
+    return results.build(
+        {"m": m} | flags,
+        {"m": ("run", "time"), "diverged": ("run",)},
+        {"run": np.arange(2), "time": time},
+        {"kind": "simulation", "parameters": {"order": 2, "snr": snr}, "dim": dim, "seed": seed},
+    )
+
+
+@SUFFIXES
+def test_results_over_a_parameter_are_one(tmp_path: Path, suffix: str) -> None:
+    joined = results.over("snr", [0.8, 1.2, math.inf], pca, itertools.count(5))
+    assert joined.m.dims == ("snr", "run", "time")
+    np.testing.assert_array_equal(joined.m.sel(snr=1.2), pca(1.2).m)
+    assert joined.diverged.dtype == bool
+    assert joined.diverged.values[:, 1].tolist() == [False, False, True]
+    # what is the same for all is an attribute, what is not a coordinate
+    assert results.parameters(joined) == {"order": 2}
+    assert joined.attrs["dim"] == 100
+    assert joined.seed.values.tolist() == [5, 6, 7]
+    assert int(joined.sel(snr=math.inf).seed) == 7
+    results.save(joined, tmp_path / f"joined{suffix}")
+    xr.testing.assert_identical(results.load(tmp_path / f"joined{suffix}"), joined)
+
+
+def test_results_over_words_and_whole_numbers() -> None:
+    words = results.over("side", ["low", "above"], lambda side: pca(len(side)))
+    assert words.side.values.tolist() == ["low", "above"]
+    assert words.snr.values.tolist() == [3, 5]
+    dims = results.over("dim", (100, 200), lambda dim: pca(1.0, dim=dim))
+    assert dims.dim.dtype.kind == "i"
+    assert "dim" not in dims.attrs
+
+
+def test_rounded_coordinates_are_the_same() -> None:
+    def rounded(width: float) -> xr.Dataset:
+        part = pca(1.0)
+        return part.assign_coords(time=(part.time * width) / width)
+
+    assert results.over("width", [3.0, 7.0, 0.1], rounded).sizes["time"] == 3
+
+
+def test_missing_entries_are_filled_only_if_asked() -> None:
+    def runs(snr: float) -> xr.Dataset:
+        return pca(snr, times=3 if snr < 1 else 5)
+
+    with pytest.raises(
+        sgdlimits.InputError,
+        match=r"^the results for snr=0.8 and snr=1.2 are not allowed: they differ in time, "
+        r"3 and 5 entries; fill=True makes what is missing NaN$",
+    ):
+        results.over("snr", [0.8, 1.2], runs)
+    joined = results.over("snr", [0.8, 1.2], runs, fill=True)
+    assert joined.time.values.tolist() == [0, 0.25, 0.5, 0.75, 1]
+    assert np.isnan(joined.m.values[0, 0]).tolist() == [False, True, False, True, False]
+    assert joined.diverged.dtype == bool  # it has no times
+    with pytest.raises(sgdlimits.InputError, match="fill=True is not allowed for diverged"):
+        results.over("snr", [0.8, 1.2], lambda snr: pca(snr).isel(run=[int(snr)]), fill=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "function", "said"),
+    [
+        ("snr", [], pca, r"^values=\[\] is not allowed"),
+        ("snr", [1.0, 1.0], pca, r"each value of snr must differ"),
+        ("snr", [math.nan], pca, r"^values=\[nan\] is not allowed"),
+        ("snr", [None], pca, r"^values=\[None\] is not allowed"),
+        ("time", [1.0], pca, r"^name='time' is not allowed: the results of the function have a"),
+        ("m", [1.0], pca, r"^name='m' is not allowed"),
+        ("snr", [1.0], lambda snr: pca(snr).m, r"^function returned DataArray for snr=1.0"),
+        (
+            "snr",
+            [1.0, 2.0],
+            lambda snr: pca(snr) if snr < 2 else pca(snr).assign(x=1.0),
+            r"^the results for snr=1.0 and snr=2.0 are not allowed: they differ in x; all must",
+        ),
+    ],
+)
+def test_what_cannot_be_joined_is_named(name: str, values: Any, function: Any, said: str) -> None:
+    with pytest.raises(sgdlimits.InputError, match=said):
+        results.over(name, values, function)
+
+
+def test_every_value_has_its_further_arguments() -> None:
+    with pytest.raises(sgdlimits.InputError, match=r"^others=1 is not allowed.*of the 2 values"):
+        results.over("snr", [1.0, 2.0], pca, [0])

@@ -9,20 +9,11 @@ from pathlib import Path
 import numpy as np
 import threadpoolctl  # type: ignore[import-untyped]
 import xarray as xr
-from matplotlib.figure import Figure
 
+import sgdlimits as sl
 from sgdlimits import InputError, _cores
-from sgdlimits.experiments import checks, picture
-from sgdlimits.experiments.base import Data, Experiment
-from sgdlimits.experiments.settings import Settings, setting
-
-
-class Parameters(Settings):
-    """Two numbers, and ways to break it."""
-
-    size: int = setting(1000, "how many", least=2)
-    shift: float = setting(0.0, "what is added")
-    trouble: str = setting("", "input, value, exit, kill, sleep, or an error to raise")
+from sgdlimits.experiments import checks
+from sgdlimits.experiments.base import Check, Data, Figure, Settings, experiment, setting
 
 
 def make(trouble: str) -> None:
@@ -45,43 +36,43 @@ def make(trouble: str) -> None:
     raise RuntimeError(kind)
 
 
-def compute(p: Parameters, seed: int) -> Data:
-    """Draw normal numbers."""
-    if p.trouble:
-        make(p.trouble)
-    warnings.warn("one run diverged", RuntimeWarning, stacklevel=1)
-    values = p.shift + np.random.default_rng(seed).standard_normal(p.size)
-    blas = [x["num_threads"] for x in threadpoolctl.threadpool_info() if x["user_api"] == "blas"]
-    threads = {"threads": _cores.usable(), "blas": max(blas)}
-    return {"numbers": xr.Dataset({"x": ("run", values)}, attrs=threads)}
-
-
-def check(p: Parameters, data: Data) -> list[checks.Check]:
-    """Mean zero, not five."""
-    values = data["numbers"].x.values
-    return [
-        checks.mean("mean", values, 0.0),
-        checks.mean("mean, as printed", values, p.shift, printed=5.0),
-    ]
-
-
-def draw(p: Parameters, data: Data) -> Figure:
-    """A histogram."""
-    figure, panels = picture.panels(1, 1)
-    panels[0, 0].hist(data["numbers"].x.values, label="numbers")
-    picture.legend(figure, panels)
-    return figure
-
-
-EXPERIMENT = Experiment(
+@experiment(
     paper="BGJ22",
     figure="Fig. 0",
     claim="Normal numbers have mean zero.",
-    parameters=Parameters,
     tiny={"size": 20},
     quick={"size": 50},
-    compute=compute,
-    check=check,
-    draw=draw,
     headline=True,
 )
+class FakeNumbers(Settings):
+    """Two numbers, and ways to break it."""
+
+    size: int = setting(1000, "how many", least=2)
+    shift: float = setting(0.0, "what is added")
+    trouble: str = setting("", "input, value, exit, kill, sleep, or an error to raise")
+
+    def compute(self, seed: int) -> Data:
+        """Draw normal numbers."""
+        if self.trouble:
+            make(self.trouble)
+        warnings.warn("one run diverged", RuntimeWarning, stacklevel=1)
+        values = self.shift + np.random.default_rng(seed).standard_normal(self.size)
+        pools = threadpoolctl.threadpool_info()
+        blas = [pool["num_threads"] for pool in pools if pool["user_api"] == "blas"]
+        threads = {"threads": _cores.usable(), "blas": max(blas)}
+        return {"numbers": xr.Dataset({"x": ("run", values)}, attrs=threads)}
+
+    def check(self, data: Data) -> list[Check]:
+        """Mean zero, not five."""
+        values = data["numbers"].x.values
+        return [
+            checks.mean("mean", values, 0.0),
+            checks.mean("mean, as printed", values, self.shift, printed=5.0),
+        ]
+
+    def draw(self, data: Data) -> Figure:
+        """A histogram."""
+        figure, panels = sl.plot.panels(1, 1)
+        panels[0, 0].hist(data["numbers"].x.values, label="numbers")
+        sl.plot.legend_below(figure)
+        return figure

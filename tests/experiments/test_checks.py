@@ -1,11 +1,14 @@
 """Scorecards: a true statement passes at its stated rate, a false one fails."""
 
+import json
+from functools import partial
+
 import numpy as np
 import pytest
 import xarray as xr
 from scipy import stats
 
-from sgdlimits.experiments import checks
+from sgdlimits.experiments import checks, store
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:
@@ -55,9 +58,9 @@ def test_proportions() -> None:
     assert checks.proportion("x", 47, 500, 0.2).status == "failed"
     assert checks.proportion("x", 0, 20, 0.05).status == "passed"
     assert checks.proportion("x", 0, 1000, 0.05).status == "failed"
-    found = checks.proportion("x", 47, 500, 3 / 32)
+    check = checks.proportion("x", 47, 500, 3 / 32)
     wide = stats.binomtest(47, 500).proportion_ci(1 - checks.LEVEL, method="exact")
-    assert found.measured - found.tolerance == pytest.approx(wide.low)
+    assert check.measured - check.tolerance == pytest.approx(wide.low)
 
 
 def test_distributions() -> None:
@@ -91,7 +94,56 @@ def test_paths() -> None:
     assert "predicted fluctuations" in checks.path("m", runs, limit, "m", fluctuations=sizes).note
 
 
+def test_samples_that_are_not_finite_fail_and_are_counted() -> None:
+    values = 2 + normal(400)
+    values[:3] = np.nan
+    values[3] = np.inf
+    for check in (
+        checks.mean("x", values, 2.0, note="why"),
+        checks.variance("x", values, 1.0, note="why"),
+        checks.distribution("x", values, stats.norm(2.0), note="why"),
+        checks.distribution("x", normal(300) + 2, values, note="why"),
+    ):
+        assert check.status == "failed"
+        assert check.note.endswith("4 of 400 samples are not finite; why")
+        json.dumps(store.plain(check.as_dict()), allow_nan=False)
+    runs, limit = paths(0.0)
+    runs.m[7, -1] = np.nan
+    assert checks.path("m", runs, limit, "m").status == "failed"
+    assert checks.path("m", runs, limit, "m").note == "1 of 100 runs are not finite"
+
+
+def test_samples_are_left_out_only_by_name() -> None:
+    values = np.append(2 + normal(400), np.nan)
+    for check in (
+        checks.mean("x", values, 2.0, leave_out="runs that stay"),
+        checks.variance("x", values, 1.0, leave_out="runs that stay"),
+        checks.distribution("x", values, stats.norm(2.0), leave_out="runs that stay"),
+    ):
+        assert check.status == "passed"
+        assert "1 of 401 samples left out: runs that stay" in check.note
+    assert checks.mean("x", values, 2.5, leave_out="runs that stay").status == "failed"
+    runs, limit = paths(0.0)
+    runs.m[7, -1] = np.nan
+    assert checks.path("m", runs, limit, "m", leave_out="runs that stay").status == "passed"
+    all_finite = checks.mean("x", values[:-1], 2.0, leave_out="runs that stay")
+    assert all_finite.note == ""
+
+
+def test_outliers_missing_or_too_many() -> None:
+    draws = np.array([9.0, 4.0, 1.05, 0.9]) + 0.02 * normal(8, 4)
+    count = partial(checks.wrong_outliers, draws, edge=1.0, margin=0.2)
+    assert count([9.0, 4.0]) == 0
+    assert count([9.0, 4.0, 1.1, np.nan]) == 0  # within the margin: there or not
+    assert count([9.0]) == 1
+    assert count([]) == 2
+    assert count([9.0, 4.0, 1.5]) == 1
+    assert checks.wrong_outliers(-draws[:, ::-1], [-0.9], edge=-1.0, margin=0.2) == 0
+    unsure = np.array([[1.1], [3.0], [1.0]])  # the mean is not known to be above
+    assert checks.wrong_outliers(unsure, [], edge=1.0, margin=0.2) == 0
+
+
 def test_numbers_for_machines() -> None:
-    found = checks.exact("x", 1.0, 1.0, 0.1, note="why").as_dict()
-    assert found["status"] == "passed"
-    assert found["note"] == "why"
+    told = checks.exact("x", 1.0, 1.0, 0.1, note="why").as_dict()
+    assert told["status"] == "passed"
+    assert told["note"] == "why"

@@ -107,3 +107,28 @@ def test_description() -> None:
     assert rows["share"]["allowed"] == ">= 0 and <= 1"
     assert rows["widths"]["type"] == "ints, separated by commas"
     assert rows["dim"]["meaning"] == "dimension"
+
+
+class Sibling(Parameters):
+    """Other defaults, with and without other bounds; a setting of its own; a method."""
+
+    dim: int = 500
+    snr: float = setting(2.0, "strong signal", least=1)
+    extra: int = setting(3, "one more", least=0)
+
+    def double(self) -> int:
+        """Twice the dimension."""
+        return 2 * self.dim
+
+
+def test_siblings_inherit_meaning_and_bounds() -> None:
+    rows = {row["name"]: row for row in Sibling.describe()}
+    assert rows["dim"] == rows["dim"] | {"default": 500, "meaning": "dimension", "allowed": ">= 2"}
+    assert rows["snr"]["meaning"] == "strong signal"
+    assert list(rows) == [*Parameters.read({}).values(), "extra"]
+    assert Sibling.read({}).double() == 1000
+    assert Parameters.read({}).dim == 100
+    with pytest.raises(ValueError, match="dim=1 is not allowed: dim must be int >= 2"):
+        Sibling.read({"dim": "1"})
+    with pytest.raises(ValueError, match=r"snr=0.5 is not allowed: snr must be float >= 1"):
+        Sibling.read({"snr": "0.5"})

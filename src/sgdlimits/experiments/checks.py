@@ -3,6 +3,10 @@
 Every statistical tolerance is set so that a check of a true statement fails with probability
 ``LEVEL``, whatever the number of runs: with Student's t for means, by Bonferroni for several times,
 exactly for proportions.
+
+A sample that is not finite, such as that of a run that diverged, makes a check fail and is counted
+in its note. Where such samples are meant, ``leave_out`` says which they are: they are left out, and
+the note says how many.
 """
 
 import math
@@ -85,6 +89,7 @@ def mean(
     note: str = "",
     printed: float | None = None,
     bias: float = 0.0,
+    leave_out: str = "",
 ) -> Check:
     """The mean of independent samples, in standard errors.
 
@@ -93,8 +98,16 @@ def mean(
 
     >>> mean("m", [0.9, 1.1, 1.0, 0.8, 1.2], 1.0).status
     'passed'
+    >>> check = mean("m", [0.9, 1.1, np.nan, 0.8, 1.2], 1.0)
+    >>> check.status, check.note
+    ('failed', '1 of 5 samples are not finite')
+    >>> mean("exit", [0.9, 1.1, np.nan, 0.8, 1.2], 1.0, leave_out="runs that stay").note
+    '1 of 5 samples left out: runs that stay'
     """
-    values = _finite(samples)
+    values, said = _finite(samples, leave_out)
+    note = _joined(said, note)
+    if values is None:
+        return _not_finite(name, expected, note, printed)
     error = float(values.std(ddof=1) / math.sqrt(len(values)))
     tolerance = allowed(len(values)) * error + bias
     return Check(name, float(expected), float(values.mean()), error, tolerance, note, printed)
@@ -108,6 +121,7 @@ def variance(
     note: str = "",
     printed: float | None = None,
     bias: float = 0.0,
+    leave_out: str = "",
 ) -> Check:
     """The variance of independent samples.
 
@@ -115,7 +129,10 @@ def variance(
     of the samples says, which is exact for normal ones: errors from squares alone are too small
     whenever the variance is.
     """
-    values = _finite(samples)
+    values, said = _finite(samples, leave_out)
+    note = _joined(said, note)
+    if values is None:
+        return _not_finite(name, expected, note, printed)
     measured, target = float(values.var(ddof=1)), float(expected)
     kurtosis = float(np.mean((values - values.mean()) ** 4) / values.var() ** 2)
     freedom = 2 * (len(values) - 1) / max(kurtosis - 1, 0.1)
@@ -146,29 +163,33 @@ def proportion(
         share,
         math.sqrt(share * (1 - share) / total),
         abs(float(side) - share),
-        "; ".join(filter(None, [said, note])),
+        _joined(said, note),
         printed,
     )
 
 
-def distribution(name: str, samples: Any, law: Any, *, note: str = "") -> Check:
+def distribution(
+    name: str, samples: Any, law: Any, *, note: str = "", leave_out: str = ""
+) -> Check:
     """Kolmogorov-Smirnov distance of samples to a law: a SciPy distribution or other samples.
 
     >>> normal = np.random.default_rng(0).standard_normal(200)
     >>> distribution("noise", normal, stats.norm()).status
     'passed'
     """
-    values = _finite(samples)
-    if hasattr(law, "cdf"):
-        distance = stats.kstest(values, law.cdf).statistic
-        size = float(len(values))
+    known = hasattr(law, "cdf")
+    values, said = _finite(samples, leave_out)
+    others, also = (values, "") if known else _finite(law, leave_out)
+    note = _joined("Kolmogorov-Smirnov distance", said, also, note)
+    if values is None or others is None:
+        return _not_finite(name, 0.0, note)
+    if known:
+        distance, size = stats.kstest(values, law.cdf).statistic, float(len(values))
     else:
-        others = _finite(law)
         distance = stats.ks_2samp(values, others).statistic
         size = len(values) * len(others) / (len(values) + len(others))
     limit = stats.kstwo.isf(LEVEL, round(size))
-    said = "; ".join(filter(None, ["Kolmogorov-Smirnov distance", note]))
-    return Check(name, 0.0, float(distance), 0.0, float(limit), said)
+    return Check(name, 0.0, float(distance), 0.0, float(limit), note)
 
 
 def path(
@@ -180,6 +201,7 @@ def path(
     fluctuations: xr.Dataset | None = None,
     count: int = 5,
     bias: float = 0.0,
+    leave_out: str = "",
 ) -> Check:
     """The mean over runs against a solution of the limit, at ``count`` times spread over the runs.
 
@@ -191,24 +213,30 @@ def path(
     """
     names = [statistics] if isinstance(statistics, str) else list(statistics)
     worst = gap = relative = 0.0
-    for statistic in names:
-        x = select(runs, statistic).transpose("run", "time").values
+    samples = [select(runs, statistic).transpose("run", "time").values for statistic in names]
+    finite = np.all([np.all(np.isfinite(x), axis=1) for x in samples], axis=0)
+    lost = _lost(finite, leave_out, "runs")
+    if not np.all(finite) and not leave_out:
+        return _not_finite(name, 0.0, lost)
+    for statistic, values in zip(names, samples, strict=True):
+        x = values[finite]
         target = select(limit, statistic).values
         moving = np.flatnonzero(np.std(x, axis=0) > 0)
-        places = moving[np.linspace(0, len(moving) - 1, count + 1).round().astype(int)[1:]]
-        x = x[:, places]
-        x = x[np.all(np.isfinite(x), axis=1)]
+        chosen = moving[np.linspace(0, len(moving) - 1, count + 1).round().astype(int)[1:]]
+        x = x[:, chosen]
         errors = x.std(axis=0, ddof=1) / math.sqrt(len(x))
-        distances = np.abs(x.mean(axis=0) - target[places])
+        distances = np.abs(x.mean(axis=0) - target[chosen])
         worst = max(worst, float(np.max(np.maximum(distances - bias, 0.0) / errors)))
         gap = max(gap, float(np.max(distances)))
         if fluctuations is not None:
-            size = select(fluctuations, statistic).values[places] / math.sqrt(runs.attrs["dim"])
+            dim = float(runs["dim"] if "dim" in runs.coords else runs.attrs["dim"])
+            size = select(fluctuations, statistic).values[chosen] / math.sqrt(dim)
             relative = max(relative, float(np.max(distances / np.maximum(size, 1e-300))))
     said = f"largest distance in standard errors over {count} times; {gap:.2g} in itself"
     if fluctuations is not None:
         said += f", {relative:.2g} predicted fluctuations"
-    return Check(name, 0.0, worst, 1.0, allowed(len(x), count * len(names)), said)
+    tolerance = allowed(len(x), count * len(names))
+    return Check(name, 0.0, worst, 1.0, tolerance, _joined(said, lost))
 
 
 def allowed(size: int, count: int = 1) -> float:
@@ -216,6 +244,49 @@ def allowed(size: int, count: int = 1) -> float:
     return float(stats.t.isf(LEVEL / (2 * count), size - 1))
 
 
-def _finite(samples: Any) -> np.ndarray:
+def wrong_outliers(eigenvalues: Any, outliers: Any, edge: float, margin: float) -> int:
+    """How many outliers above the edge of a bulk are predicted and not there, or the reverse.
+
+    Outliers nearer to the edge than ``margin`` are not told from the bulk, and a mean over draws is
+    on the other side of edge + margin only if it is so by more than two standard errors.
+
+    Args:
+        eigenvalues: the largest ones, decreasing, one row for each independent draw.
+        outliers: all predicted ones; those below the edge do not count.
+        edge: upper edge of the bulk. For a lower edge, pass everything with the other sign.
+        margin: in the units of the eigenvalues.
+
+    >>> draws = [[5.0, 3.1, 1.0], [5.2, 2.9, 0.9]]
+    >>> wrong_outliers(draws, [5.1, 3.0], 1.0, 0.1), wrong_outliers(draws, [5.1], 1.0, 0.1)
+    (0, 1)
+    """
+    draws = np.asarray(eigenvalues, dtype=float)
+    mean, error = draws.mean(axis=0), draws.std(axis=0, ddof=1) / math.sqrt(len(draws))
+    values = np.asarray(outliers, dtype=float)
+    above, bound = values[values > edge], edge + margin
+    clear = int(np.sum(above > bound))
+    missing = np.sum(~(mean + 2 * error >= bound)[:clear])
+    return int(missing + np.sum((mean - 2 * error > bound)[len(above) :]))
+
+
+def _finite(samples: Any, leave_out: str) -> tuple[np.ndarray | None, str]:
+    """The finite samples and how many are not; None if some are not and none is to be left out."""
     values = np.asarray(samples, dtype=float).ravel()
-    return values[np.isfinite(values)]
+    finite = np.isfinite(values)
+    kept = values[finite] if leave_out or np.all(finite) else None
+    return kept, _lost(finite, leave_out, "samples")
+
+
+def _lost(finite: np.ndarray, leave_out: str, what: str) -> str:
+    count = f"{np.sum(~finite)} of {len(finite)} {what}"
+    if np.all(finite):
+        return ""
+    return f"{count} left out: {leave_out}" if leave_out else f"{count} are not finite"
+
+
+def _not_finite(name: str, expected: Any, note: str, printed: float | None = None) -> Check:
+    return Check(name, float(expected), math.nan, 0.0, 0.0, note, printed)
+
+
+def _joined(*words: str) -> str:
+    return "; ".join(filter(None, words))

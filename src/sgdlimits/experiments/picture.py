@@ -1,22 +1,18 @@
-"""Small things that the pictures of experiments share."""
+"""Marks that the pictures of several experiments share, on top of :mod:`sgdlimits.plot`."""
 
 from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sgdlimits import plot
+from sgdlimits.plot import panels as panels  # until all of the catalogue has plot.panels
 
-def panels(
-    rows: int, columns: int, *, width: float = 4.8, height: float = 3.2, **options: Any
-) -> tuple[Figure, np.ndarray]:
-    """A figure with panels of ``width`` x ``height`` inches, as an array of shape (rows, columns).
-
-    Further options, such as ``sharey=True``, go to ``Figure.subplots``.
-    """
-    figure = Figure(figsize=(columns * width, rows * height), layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+COLOURS = [
+    plot.style.PALETTE[c] for c in ("blue", "vermillion", "green", "orange", "purple", "sky blue")
+]
+"""For the values of a parameter in one panel, in this order."""
 
 
 def rest_point(axes: Axes, x: float, y: float, *, stable: bool) -> None:
@@ -25,12 +21,17 @@ def rest_point(axes: Axes, x: float, y: float, *, stable: bool) -> None:
     axes.plot(x, y, "o", color="k", markerfacecolor=fill, zorder=5, label=label)
 
 
-def legend(figure: Figure, axes: np.ndarray, columns: int = 4) -> None:
-    """One legend below all panels, in place of their own; each label once."""
-    found: dict[str, Artist] = {}
-    for panel in axes.ravel():
-        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-        if panel.get_legend() is not None:
-            panel.get_legend().remove()
-    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
+def region(covariance: np.ndarray, centre: Any = (0.0, 0.0)) -> np.ndarray:
+    """The ellipse that holds 95 % of a Gaussian law in the plane, as two rows x and y.
+
+    >>> region(np.eye(2)).shape
+    (2, 101)
+    """
+    angle = np.linspace(0, 2 * np.pi, 101)
+    circle = np.sqrt(-2 * np.log(0.05)) * np.stack([np.cos(angle), np.sin(angle)])
+    return np.asarray(centre)[:, None] + np.linalg.cholesky(covariance) @ circle
+
+
+def legend(figure: Figure, _: np.ndarray, columns: int = 4) -> None:
+    """As plot.legend_below, until all of the catalogue has that."""
+    plot.legend_below(figure, columns)

@@ -1,4 +1,4 @@
-"""All experiments: one per file of the catalogue."""
+"""All experiments: one per file of the catalogue; files named ``_…`` hold what several share."""
 
 import difflib
 import importlib
@@ -15,7 +15,8 @@ def names() -> list[str]:
     >>> "pca_overview" in names()
     True
     """
-    return sorted(module.name for module in pkgutil.iter_modules(catalogue.__path__))
+    modules = pkgutil.iter_modules(catalogue.__path__)
+    return sorted(module.name for module in modules if not module.name.startswith("_"))
 
 
 def get(name: str) -> Experiment:
@@ -33,5 +34,14 @@ def get(name: str) -> Experiment:
         near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else "`sgdlimits list` shows all"
         raise _checks.InputError(f"{name!r} is no experiment: {hint}")
-    found: Experiment = importlib.import_module(f"{catalogue.__name__}.{name}").EXPERIMENT
-    return found
+    module = importlib.import_module(f"{catalogue.__name__}.{name}")
+    if hasattr(module, "EXPERIMENT"):  # until all of the catalogue has the decorator
+        return module.EXPERIMENT
+    (experiment,) = [
+        vars(value)["experiment"]
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and value.__module__ == module.__name__  # not one that it inherits from
+        and "experiment" in vars(value)
+    ]
+    return experiment

@@ -1,6 +1,7 @@
 """Parameters of an experiment: typed, checked, with a meaning, and readable from text."""
 
 import dataclasses
+import inspect
 import math
 import typing
 from typing import Any, TypeVar, dataclass_transform, get_args, get_origin
@@ -51,7 +52,8 @@ def setting(
 class Settings:
     """Base of the parameters of an experiment: a frozen dataclass, checked on construction.
 
-    Types are int, float, bool, str, and tuples of int or float of any length.
+    Types are int, float, bool, str, and tuples of int or float of any length. Siblings inherit what
+    they share; another default is written as a plain value, and keeps meaning and bounds.
 
     >>> class Parameters(Settings):
     ...     dim: int = setting(1000, "dimension", least=2)
@@ -62,9 +64,20 @@ class Settings:
     Traceback (most recent call last):
     ...
     sgdlimits.InputError: dim=1 is not allowed: dim must be int >= 2
+    >>> class Larger(Parameters):
+    ...     dim: int = 5000
+    >>> Larger().dim, Larger.describe()[0]["meaning"]
+    (5000, 'dimension')
     """
 
     def __init_subclass__(cls) -> None:
+        """Make it a dataclass; a plain value is another default for an inherited parameter."""
+        inherited = getattr(cls, "__dataclass_fields__", {})
+        for name in inspect.get_annotations(cls):
+            value = vars(cls).get(name)
+            if name in inherited and not isinstance(value, dataclasses.Field):
+                meta = inherited[name].metadata
+                setattr(cls, name, dataclasses.field(default=value, metadata=meta))
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
     def __post_init__(self) -> None:
@@ -113,10 +126,10 @@ class Settings:
 
     def values(self) -> dict[str, Any]:
         """Every parameter by name, in the form in which JSON keeps it."""
-        found = dataclasses.asdict(self)  # type: ignore[call-overload]
+        values = dataclasses.asdict(self)  # type: ignore[call-overload]
         return {
             name: list(value) if isinstance(value, tuple) else value
-            for name, value in found.items()
+            for name, value in values.items()
         }
 
 

@@ -9,20 +9,29 @@ from sgdlimits.plot.bifurcation import bifurcation
 from sgdlimits.plot.closability import closability
 from sgdlimits.plot.compare import compare
 from sgdlimits.plot.files import save
+from sgdlimits.plot.over_runs import band, runs
+from sgdlimits.plot.panels import facets, legend_below, panels
 from sgdlimits.plot.plane import plane
 from sgdlimits.plot.portrait import portrait
+from sgdlimits.plot.proportions import proportions
 from sgdlimits.plot.spectra import alignment, eigenvalues_over_time, eigenvectors, spectrum
 from sgdlimits.plot.symbols import symbol
 
 __all__ = [
     "alignment",
+    "band",
     "bifurcation",
     "closability",
     "compare",
     "eigenvalues_over_time",
     "eigenvectors",
+    "facets",
+    "legend_below",
+    "panels",
     "plane",
     "portrait",
+    "proportions",
+    "runs",
     "save",
     "spectrum",
     "style",

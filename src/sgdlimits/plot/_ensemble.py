@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
+from sgdlimits import _checks
+
 
 @dataclass(frozen=True)
 class Ensemble:
@@ -25,6 +27,11 @@ def finished(dataset: xr.Dataset) -> tuple[xr.Dataset, int]:
         dataset = dataset.drop_vars("run", errors="ignore").expand_dims("run")
     if "diverged" not in dataset:
         return dataset, 0
+    if dataset["diverged"].dims != ("run",):
+        others = [str(dim) for dim in dataset["diverged"].dims if dim != "run"]
+        raise _checks.InputError(
+            f"runs over {', '.join(others)} are not allowed: choose one entry by runs.sel"
+        )
     diverged = dataset["diverged"].values.astype(bool)
     return dataset.isel(run=np.flatnonzero(~diverged)), int(diverged.sum())
 

@@ -100,7 +100,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="004",
+    paper="J24",
     figure="Fig. 4.2",
     claim="At the saddle √N·m is a diffusion, stable below λ = 1 and not above, while r² → 1.",
     parameters=Parameters,

@@ -156,7 +156,7 @@ def _draw_portrait(axes: Axes, snr: float, runs: xr.Dataset) -> None:
 
 
 EXPERIMENT = Experiment(
-    paper="004",
+    paper="J24",
     figure="Fig. 4.1",
     claim="BBP transition: at λ = 1 the equator loses stability to two points with m² = λ − 1.",
     parameters=Parameters,

@@ -125,7 +125,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="Fig. 6",
     claim="Binary mixture: SGD ends on quarter rings or at optimal points, explicit as λ → ∞.",
     parameters=Parameters,

@@ -136,7 +136,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="Fig. 8",
     claim="Binary mixture: near a quarter ring √N(v - a, m - a) is a stable diffusion of rank one.",
     parameters=Parameters,

@@ -134,7 +134,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="003",
+    paper="L23",
     figure="classical regime",
     claim="Small steps at fixed d: the risk of SGD follows the limit, over a plateau to the floor.",
     parameters=Parameters,

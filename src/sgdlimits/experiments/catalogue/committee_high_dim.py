@@ -107,7 +107,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="003",
+    paper="L23",
     figure="high-dimensional regime",
     claim="SGD in dimension d is within d^(−1/2) of its limit: a plateau, then specialisation.",
     parameters=Parameters,

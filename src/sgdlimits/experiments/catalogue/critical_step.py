@@ -122,7 +122,7 @@ def _draw_rest_points(panel: Axes, p: Parameters, data: Data) -> None:
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="Sec. 2.1",
     claim="Tensor PCA: the corrector holds r² at c and traps warm starts; m† → 0 as c → 0.",
     parameters=Parameters,

@@ -127,7 +127,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="001",
+    paper="BGHJ23",
     figure="Fig. 2.1, 9.3",
     claim="Softmax regression: weights align with the outlier eigenspaces, up to O(1/λ).",
     parameters=Parameters,

@@ -136,7 +136,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="001",
+    paper="BGHJ23",
     figure="Fig. 2.2, 9.1",
     claim="Softmax regression: weights and leading eigenvectors lie on the class means.",
     parameters=Parameters,

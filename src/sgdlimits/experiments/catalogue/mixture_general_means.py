@@ -106,7 +106,7 @@ def _draw_lines(axes: Axes, data: Data, names: dict[str, str]) -> None:
 
 
 EXPERIMENT = Experiment(
-    paper="001",
+    paper="BGHJ23",
     figure="Thm 5.7",
     claim="Any means and weights: overlaps and R follow (5.5) and the corrected (5.6).",
     parameters=Parameters,

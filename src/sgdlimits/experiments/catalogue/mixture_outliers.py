@@ -123,7 +123,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="001",
+    paper="BGHJ23",
     figure="Fig. 2.3, 9.2, 9.4",
     claim="Softmax regression: k outliers at all times, and the top one leaves the others.",
     parameters=Parameters,

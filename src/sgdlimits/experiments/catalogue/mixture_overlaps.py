@@ -118,7 +118,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="001",
+    paper="BGHJ23",
     figure="Fig. 2.3 right",
     claim="k Gaussian classes: the overlap of x¹ with μ₁ separates from those with μ₂ … μ_k.",
     parameters=Parameters,

@@ -156,7 +156,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="footnote 4",
     claim="Noise moves the rest points by O(1/λ) for two classes, by O(1/√λ) for XOR.",
     parameters=Parameters,

@@ -137,7 +137,7 @@ def _filled(diagram: xr.Dataset, name: str) -> list[int]:
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="Prop. 4.2",
     claim="Without noise all rest points but 0 vanish at ridge 1/4 (two classes) and 1/8 (XOR).",
     parameters=Parameters,

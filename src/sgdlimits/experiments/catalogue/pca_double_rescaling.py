@@ -104,7 +104,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="(3.5)",
     claim="At the equator √n·m and √n·(r²−1) are independent Ornstein–Uhlenbeck processes.",
     parameters=Parameters,

@@ -121,7 +121,7 @@ def _draw_ends(panel: Axes, p: Parameters, data: Data) -> None:
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="Fig. 3",
     claim="Matrix PCA from random starts: √n·m grows or decays at rate 4(λ−1); |m| ends at √(λ−1).",
     parameters=Parameters,

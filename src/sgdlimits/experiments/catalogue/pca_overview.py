@@ -77,7 +77,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="Fig. 1",
     claim="Matrix PCA: √n·m is a stable Ornstein–Uhlenbeck process below λ = 1, unstable above.",
     parameters=Parameters,

@@ -90,7 +90,7 @@ def _region(overlap: float, snr: float, dim: int) -> np.ndarray:
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="Fig. 2",
     claim="Matrix PCA: SGD stays around (m, r²) = (0, 1) below λ = 1, goes to (±√(λ−1), 1) above.",
     parameters=Parameters,

@@ -85,7 +85,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="(3.4)",
     claim="The population loss follows its own ODE, in which the corrector can make it grow.",
     parameters=Parameters,

@@ -145,7 +145,7 @@ def draw(p: Parameters, data: Data) -> Figure:
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="(3.3)",
     claim="Tensor PCA with λ = Λ√n: the drift of √n·m is not linear, and nothing happens at Λ = 1.",
     parameters=Parameters,

@@ -160,7 +160,7 @@ def _draw_probability(panel: Axes, p: Parameters, data: Data, order: int) -> Non
 
 
 EXPERIMENT = Experiment(
-    paper="000",
+    paper="BGJ22",
     figure="Prop. 3.2, Remark 3",
     claim="Tensor PCA above λ_c: warm starts with m < m† fail, with m > m† they reach m⋆.",
     parameters=Parameters,

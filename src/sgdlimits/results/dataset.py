@@ -1,33 +1,21 @@
-"""Results: labelled arrays with their provenance, saved whole or not at all.
-
-A result is an ``xarray.Dataset`` with one variable per statistic. Its dims are ``run``, ``time``,
-``neuron``, ``neuron_`` (second index of R) and ``anchor``; in a bifurcation diagram ``branch`` and
-``point`` take the place of ``run`` and ``time``. Its attributes say what was computed.
-Single statistics have flat names: ``m``, ``r2``, ``v[0]``, ``M[0,mu]``, ``R[0,1]``.
-"""
+"""Labelled arrays with their provenance: built, and single statistics and states taken out."""
 
 import json
-import os
 import re
-import secrets
-import shutil
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
-import zarr
 
-from sgdlimits import _checks, _disk
-from sgdlimits._types import Word
+from sgdlimits import _checks
+from sgdlimits._types import Number, State, WholeNumber, Word
 from sgdlimits._version import __version__
 from sgdlimits._warn import warn
 
 _ALONG = ("time", "point")  # a statistic moves along one of these
 _MANY = ("run", "branch")  # and there may be several of it
-_ENGINES = {".zarr": "zarr", ".nc": "netcdf4"}
+_FLAGS = ("diverged", "diverged_at")  # of runs; no statistics
 _FLAT = re.compile(r"\s*([^\[\]]+?)\s*(?:\[(.*)\])?\s*")  # variable, or variable[index,index]
 _SHOWN = 60  # flat names in an error message: a wide network has thousands
 
@@ -68,8 +56,8 @@ def build(
                 )
         variables[name] = (axes, data, {"symmetric": 1} if name in symmetric else {})
     always = {"order": list(statistics), "version": __version__}
-    encoded = {name: _encode(value) for name, value in {**attrs, **always}.items()}
-    return xr.Dataset(variables, dict(coords), encoded)
+    notes = {name: encoded(value) for name, value in {**attrs, **always}.items()}
+    return xr.Dataset(variables, dict(coords), notes)
 
 
 def divergence(values: Mapping[str, np.ndarray], times: np.ndarray) -> dict[str, np.ndarray]:
@@ -89,7 +77,7 @@ def divergence(values: Mapping[str, np.ndarray], times: np.ndarray) -> dict[str,
             f"{int(diverged.sum())} of {len(diverged)} runs diverged, the first at time "
             f"{np.nanmin(at):.3g}: see `diverged` and `diverged_at`; is the step too large?"
         )
-    return {"diverged": diverged, "diverged_at": at}
+    return dict(zip(_FLAGS, (diverged, at), strict=True))
 
 
 def parameters(dataset: xr.Dataset) -> dict[str, Any]:
@@ -105,11 +93,8 @@ def statistics(dataset: xr.Dataset) -> list[str]:
     >>> statistics(build({"R": R}, dims, {}, {}, symmetric=["R"]))
     ['R[0,0]', 'R[0,1]', 'R[1,1]']
     """
-    moving = [str(name) for name, variable in dataset.data_vars.items() if _moves(variable)]
-    known = _decoded(dataset, "order") or []
-    ordered = [name for name in known if name in moving]
-    others = [name for name in moving if name not in known]
-    return [flat for name in ordered + others for flat in _flat_names(dataset, name)]
+    moving = [name for name in _ordered(dataset) if _moves(dataset[name])]
+    return [flat for name in moving for flat in _flat_names(dataset, name)]
 
 
 def select(dataset: xr.Dataset, name: Word, *, argument: str = "name") -> xr.DataArray:
@@ -142,75 +127,56 @@ def select(dataset: xr.Dataset, name: Word, *, argument: str = "name") -> xr.Dat
     raise _checks.InputError(f"{argument}={name!r} is not allowed: the statistics here are {shown}")
 
 
-def save(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
-    """Write a result to ``path``, a ``.zarr`` directory or a ``.nc`` file.
+def state(
+    dataset: xr.Dataset, *, run: WholeNumber | None = None, time: Number | None = None
+) -> State:
+    """Return the state at one time as NumPy arrays, to start a simulation or a solution from.
 
-    An existing result is replaced once the new one is complete. Attributes are stored in the form
-    that :func:`build` gives them.
+    Args:
+        dataset: a simulation, a solution or sample paths.
+        run: label of the run. By default all runs: the arrays then have a leading axis of runs, as
+            ``init`` of a simulation or a solution takes it; a result without runs gives one state.
+        time: the nearest recorded time is taken, the last one by default.
+
+    >>> m = [[0.0, 0.4], [0.0, 0.6]]
+    >>> coords = {"run": [0, 1], "time": [0.0, 1.0]}
+    >>> runs = build({"m": m}, {"m": ("run", "time")}, coords, {})
+    >>> state(runs, run=1)
+    {'m': array(0.6)}
+    >>> state(runs, time=0.2)
+    {'m': array([0., 0.])}
     """
-    target = Path(os.path.realpath(path))
-    engine = _engine(path)
-    if target.exists() and not _replaceable(target, engine):
+    names = [name for name in _ordered(dataset) if name not in _FLAGS]
+    if any("time" in dataset[name].dims for name in names):
+        names = [name for name in names if "time" in dataset[name].dims]
+    if not names:
         raise _checks.InputError(
-            f"path={str(path)!r} is not allowed: it exists and is no {engine} result to replace"
+            f"dataset={list(dataset.data_vars)} is not allowed: it must hold statistics of a task"
         )
-    plain = _plain(dataset)
-    with replacing(target) as temporary:
-        if engine == "zarr":
-            # Format 2 has a standard for text. Chunks of NaN are written too, so that a chunk that
-            # is not there means a damaged store, see load.
-            plain.to_zarr(temporary, mode="w-", zarr_format=2, write_empty_chunks=True)
-        else:
-            plain.to_netcdf(temporary, engine="netcdf4")
+    chosen = dataset[names]
+    own = {axis for name in names for axis in _own_axes(dataset[name])}
+    if time is not None or "time" in chosen.dims:
+        chosen = chosen.isel(time=_nearest(chosen, time))
+    if run is not None:
+        chosen = chosen.isel(run=_position(chosen, run))
+    others = [str(name) for name in chosen.dims if name not in (*own, "run")]
+    if others:
+        raise _checks.InputError(
+            f"dataset={dict(dataset.sizes)} is not allowed: choose one entry along "
+            f"{', '.join(others)} first, by dataset.sel or dataset.isel"
+        )
+    if not all(np.all(np.isfinite(chosen[name])) for name in names):
+        raise _checks.InputError(
+            f"run={run!r} is not allowed at time={time!r}: it is not finite there; "
+            "`diverged` of the dataset says which runs are to be left out"
+        )
+    return {
+        name: chosen[name].transpose("run", ..., missing_dims="ignore").values for name in names
+    }
 
 
-def load(path: str | os.PathLike[str]) -> xr.Dataset:
-    """Read a result that :func:`save` wrote, into memory."""
-    engine = _engine(path)
-    if not Path(path).exists():
-        raise FileNotFoundError(f"path={str(path)!r} does not exist")
-    try:
-        if engine == "zarr":
-            _check_chunks(Path(path))
-        # The time of SGD is a number: nothing here is a calendar date.
-        with xr.open_dataset(path, engine=engine, decode_times=False) as stored:
-            result = stored.load().drop_encoding()
-    except Exception as error:  # every layer below has its own exceptions for damaged files
-        raise _checks.InputError(f"path={str(path)!r} is not a readable result: {error}") from error
-    result.attrs = {name: _encode(value) for name, value in result.attrs.items()}
-    return result
-
-
-@contextmanager
-def replacing(target: Path) -> Iterator[Path]:
-    """Give a temporary sibling of ``target`` to write to, a file or a directory.
-
-    On success it takes the name ``target``; on an exception it is removed and ``target`` is as
-    before. A directory cannot take the place of another in one operation: the old one is moved
-    aside first, and back if that fails.
-    """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    token = secrets.token_hex(4)
-    temporary = target.with_name(f".{target.stem}.{token}.new{target.suffix}")
-    old = target.with_name(f".{target.stem}.{token}.old{target.suffix}")
-    try:
-        yield temporary
-        _disk.sync(temporary)
-        if temporary.is_dir() and target.is_dir():
-            os.rename(target, old)
-        os.replace(temporary, target)
-        _disk.sync_one(target.parent)
-    finally:
-        if old.exists() and not target.exists():
-            os.rename(old, target)
-        for leftover in (temporary, old):
-            if leftover.is_dir():
-                shutil.rmtree(leftover, ignore_errors=True)
-            else:
-                leftover.unlink(missing_ok=True)
-
-
-def _encode(value: Any) -> str | int | float:
+def encoded(value: Any) -> str | int | float:
+    """An attribute as every file format holds it: a number or text, anything else as JSON."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str | float):
@@ -235,6 +201,20 @@ def _decoded(dataset: xr.Dataset, name: str) -> Any:
         raise _checks.InputError(
             f"attrs[{name!r}]={text!r} is not allowed: it must be JSON"
         ) from error
+
+
+def _ordered(dataset: xr.Dataset) -> list[str]:
+    """Names of the variables in the order in which they were built; a store may have another."""
+    names = [str(name) for name in dataset.data_vars]
+    known = _decoded(dataset, "order") or []
+    return [*(name for name in known if name in names), *(n for n in names if n not in known)]
+
+
+def _own_axes(variable: xr.DataArray) -> tuple[str, ...]:
+    """The axes of a statistic itself: they come after those of runs and time."""
+    dims = [str(dim) for dim in variable.dims]
+    lead = [dims.index(dim) + 1 for dim in ("run", "time") if dim in dims]
+    return tuple(dims[max(lead, default=0) :])
 
 
 def _moves(variable: xr.DataArray) -> bool:
@@ -262,39 +242,29 @@ def _flat_names(dataset: xr.Dataset, name: str) -> list[str]:
     ]
 
 
-def _engine(path: str | os.PathLike[str]) -> Any:
-    suffix = Path(path).suffix
-    if suffix not in _ENGINES:
-        allowed = " or ".join(_ENGINES)
-        raise _checks.InputError(f"path={str(path)!r} is not allowed: path must end in {allowed}")
-    return _ENGINES[suffix]
+def _nearest(dataset: xr.Dataset, time: Any) -> int:
+    """The position of the recorded time that is nearest; of the last one for None."""
+    if "time" not in dataset.dims:
+        raise _checks.InputError(f"time={time!r} is not allowed: the dataset is not over time")
+    if time is None:
+        return dataset.sizes["time"] - 1
+    times = dataset["time"].values
+    wanted = _checks.nonnegative("time", time)
+    if not times[0] <= wanted <= times[-1] * (1 + 1e-9):
+        raise _checks.InputError(
+            f"time={time!r} is not allowed: the recorded times go from {times[0]:g} "
+            f"to {times[-1]:g}"
+        )
+    return int(np.argmin(np.abs(times - wanted)))
 
 
-def _replaceable(target: Path, engine: str) -> bool:
-    if engine == "netcdf4":
-        return target.is_file()
-    return target.is_dir() and ((target / ".zgroup").exists() or not any(target.iterdir()))
-
-
-def _plain(dataset: xr.Dataset) -> xr.Dataset:
-    """Return a copy with plain attributes and fixed-width text, so that nothing is pickled."""
-    plain = dataset.drop_encoding()
-    plain.attrs = {str(name): _encode(value) for name, value in dataset.attrs.items()}
-    for name, variable in dataset.variables.items():
-        if variable.dtype.kind not in "OT":
-            continue
-        if not all(isinstance(value, str) for value in np.ravel(variable.values)):
-            raise _checks.InputError(
-                f"dataset[{name!r}] is not allowed: it holds Python objects, not text"
-            )
-        plain[name] = variable.astype(str)
-    return plain
-
-
-def _check_chunks(path: Path) -> None:
-    for name, array in zarr.open_group(path, mode="r").arrays():
-        if array.nchunks_initialized < array.nchunks:
-            missing = array.nchunks - array.nchunks_initialized
-            raise _checks.InputError(
-                f"{missing} of the {array.nchunks} chunks of {name} are missing"
-            )
+def _position(dataset: xr.Dataset, run: Any) -> int:
+    if "run" not in dataset.dims:
+        raise _checks.InputError(f"run={run!r} is not allowed: the dataset has no runs")
+    labels = [int(label) for label in dataset["run"].values]
+    if isinstance(run, bool) or run not in labels:
+        raise _checks.InputError(
+            f"run={run!r} is not allowed: the runs here are {labels[0]} to {labels[-1]}"
+            + ("" if len(labels) == labels[-1] - labels[0] + 1 else ", not all of them")
+        )
+    return labels.index(int(run))

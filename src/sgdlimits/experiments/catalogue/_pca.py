@@ -1,0 +1,54 @@
+"""What the experiments on matrix PCA share: signals around the transition λ = 1, and SGD there."""
+
+from itertools import count
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+import sgdlimits as sl
+from sgdlimits.experiments.base import setting
+from sgdlimits.experiments.shared import Sgd
+
+EQUATOR = {"m": 0.0, "r2": 1.0}
+
+
+class MatrixPca(Sgd):
+    """Signal-to-noise ratios on both sides of 1, and how long SGD runs."""
+
+    snrs: tuple[float, ...] = setting((0.8, 0.9, 1.1, 1.2), "signal-to-noise ratios λ", above=0)
+    dim: int = setting(2000, "dimension n", least=100)
+    runs: int = setting(256, "independent runs of SGD for each λ", least=20)
+    time: float = setting(10.0, "duration, in units of dim samples", above=0)
+
+    def sgd(self, seed: int, **options: Any) -> xr.Dataset:
+        """SGD for every λ, each with its own seed; options are those of ``sgdlimits.simulate``."""
+
+        def run(snr: float, seed: int) -> xr.Dataset:
+            return self.simulate(matrix(snr), seed, **options)
+
+        return sl.results.over("snr", self.snrs, run, count(seed))
+
+
+def matrix(snr: float) -> sl.tasks.SpikedTensor:
+    """A matrix with a spike."""
+    return sl.tasks.SpikedTensor(order=2, snr=snr)
+
+
+def variance(time: Any, snr: float) -> np.ndarray:
+    """Of √n·m from random starts, by (3.2): an Ornstein–Uhlenbeck process of rate 4(λ − 1)."""
+    return np.asarray(sl.theory.spiked_tensor.equator_variance(time, snr=snr))
+
+
+def rest_points(snr: float) -> list[sl.theory.spiked_tensor.FixedPoint]:
+    """Those with r² > 0."""
+    return [p for p in sl.theory.spiked_tensor.fixed_points(2, snr) if p.radius_squared > 0]
+
+
+def envelope(
+    panel: Axes, x: Any, width: Any, label: str, look: str = "k--", **options: Any
+) -> None:
+    """Two lines at ± the width, with one entry in the legend."""
+    width = np.broadcast_to(width, np.shape(x))
+    panel.plot(x, np.stack([-width, width], axis=-1), look, label=label, zorder=3, **options)
