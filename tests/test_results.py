@@ -340,7 +340,7 @@ def test_missing_entries_are_filled_only_if_asked() -> None:
     ("name", "values", "function", "said"),
     [
         ("snr", [], pca, r"^values=\[\] is not allowed"),
-        ("snr", [1.0, 1.0], pca, r"each value of snr must differ"),
+        ("snr", [1.0, 1.0], pca, r"values of snr must differ"),
         ("snr", [math.nan], pca, r"^values=\[nan\] is not allowed"),
         ("snr", [None], pca, r"^values=\[None\] is not allowed"),
         ("time", [1.0], pca, r"^name='time' is not allowed: the results of the function have a"),

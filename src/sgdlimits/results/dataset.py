@@ -30,8 +30,8 @@ def build(
 ) -> xr.Dataset:
     """Return a result from arrays, the names of their axes, coordinate values and attributes.
 
-    Variables keep their order, and those that are ``symmetric`` in their last two axes say so: flat
-    names then list their upper triangle.
+    Variables keep their order; statistics over time note which axes are their own, and those that
+    are ``symmetric`` in their last two axes say so: flat names then list their upper triangle.
 
     The package's ``version`` is added to the attributes. Attributes are numbers or text in every
     file format, so anything else (dicts, lists, None, booleans) becomes a JSON string.
@@ -54,7 +54,9 @@ def build(
                     f"coords[{axis!r}] has shape {np.shape(coords[axis])}, which is not allowed: "
                     f"{name} has {size} entries along {axis}"
                 )
-        variables[name] = (axes, data, {"symmetric": 1} if name in symmetric else {})
+        own = " ".join(axis for axis in axes if axis not in _ALONG + _MANY)
+        kinds: dict[str, Any] = {"axes": own} if own and _ALONG[0] in axes else {}
+        variables[name] = (axes, data, kinds | ({"symmetric": 1} if name in symmetric else {}))
     always = {"order": list(statistics), "version": __version__}
     notes = {name: encoded(value) for name, value in {**attrs, **always}.items()}
     return xr.Dataset(variables, dict(coords), notes)
@@ -147,9 +149,9 @@ def state(
     {'m': array([0., 0.])}
     """
     names = [name for name in _ordered(dataset) if name not in _FLAGS]
-    if any("time" in dataset[name].dims for name in names):
+    if "time" in dataset.dims:
         names = [name for name in names if "time" in dataset[name].dims]
-    if not names:
+    if not names or ("time" not in dataset.dims and "order" not in dataset.attrs):
         raise _checks.InputError(
             f"dataset={list(dataset.data_vars)} is not allowed: it must hold statistics of a task"
         )
@@ -211,8 +213,10 @@ def _ordered(dataset: xr.Dataset) -> list[str]:
 
 
 def _own_axes(variable: xr.DataArray) -> tuple[str, ...]:
-    """The axes of a statistic itself: they come after those of runs and time."""
+    """The axes of a statistic itself; where nothing is noted, those after runs and time."""
     dims = [str(dim) for dim in variable.dims]
+    if "axes" in variable.attrs:
+        return tuple(dim for dim in dims if dim in variable.attrs["axes"].split())
     lead = [dims.index(dim) + 1 for dim in ("run", "time") if dim in dims]
     return tuple(dims[max(lead, default=0) :])
 
@@ -222,7 +226,8 @@ def _moves(variable: xr.DataArray) -> bool:
 
 
 def _index_dims(variable: xr.DataArray) -> list[str]:
-    return [str(axis) for axis in variable.dims if axis not in _ALONG + _MANY]
+    own = _own_axes(variable) if "axes" in variable.attrs else tuple(map(str, variable.dims))
+    return [axis for axis in own if axis not in _ALONG + _MANY]
 
 
 def _labels(dataset: xr.Dataset, axis: str) -> list[str]:
