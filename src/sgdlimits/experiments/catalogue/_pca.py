@@ -36,6 +36,20 @@ def matrix(snr: float) -> sl.tasks.SpikedTensor:
     return sl.tasks.SpikedTensor(order=2, snr=snr)
 
 
+def diffusion(
+    size: Sgd, snr: float, seed: int, *, start: int, more: int = 1, points: int = 201
+) -> xr.Dataset:
+    """The SDE that SGD of this size should look like, ``more`` times as many paths.
+
+    The random starts have the seed ``start``.
+    """
+    runs = more * size.runs
+    starts = matrix(snr).random_states(size.dim, seed=start, runs=range(runs))
+    return sl.effective_dynamics(matrix(snr)).sample_paths(
+        starts, dim=size.dim, time=size.time, runs=runs, seed=seed, points=points
+    )
+
+
 def variance(time: Any, snr: float) -> np.ndarray:
     """Of √n·m from random starts, by (3.2): an Ornstein–Uhlenbeck process of rate 4(λ − 1)."""
     return np.asarray(sl.theory.spiked_tensor.equator_variance(time, snr=snr))
