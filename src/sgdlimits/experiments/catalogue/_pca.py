@@ -31,6 +31,13 @@ class MatrixPca(Sgd):
         return sl.results.over("snr", self.snrs, run, count(seed))
 
 
+class TwoSides(Sgd):
+    """Two signal-to-noise ratios, one on either side of 1."""
+
+    below: float = setting(0.8, "signal-to-noise ratio below the transition", above=0, most=0.99)
+    above: float = setting(1.2, "signal-to-noise ratio above the transition", least=1.01)
+
+
 def matrix(snr: float) -> sl.tasks.SpikedTensor:
     """A matrix with a spike."""
     return sl.tasks.SpikedTensor(order=2, snr=snr)

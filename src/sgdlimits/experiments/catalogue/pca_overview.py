@@ -8,8 +8,7 @@ import xarray as xr
 import sgdlimits as sl
 from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.catalogue._pca import diffusion, envelope, matrix, rest_points
-from sgdlimits.experiments.shared import Sgd
+from sgdlimits.experiments.catalogue._pca import TwoSides, diffusion, envelope, matrix, rest_points
 
 
 @experiment(
@@ -20,11 +19,9 @@ from sgdlimits.experiments.shared import Sgd
     quick={},
     headline=True,
 )
-class PcaOverview(Sgd):
+class PcaOverview(TwoSides):
     """Two signal-to-noise ratios, one on either side of 1."""
 
-    below: float = setting(0.8, "signal-to-noise ratio below the transition", above=0, most=0.99)
-    above: float = setting(1.2, "signal-to-noise ratio above the transition", least=1.01)
     dim: int = setting(1500, "dimension n", least=100)
     runs: int = setting(200, "independent runs of SGD", least=20)
     time: float = setting(10.0, "duration, in units of dim samples", above=0)
