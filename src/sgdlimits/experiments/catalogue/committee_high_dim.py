@@ -82,12 +82,12 @@ class CommitteeHighDim(Committee):
         figure, ((left, right),) = sl.plot.panels(1, 2, height=3.6, width_ratios=(1.3, 1))
         right.set(xscale="log", yscale="log")
         self.draw_limit(left, data["later"].risk)
-        for colour, dim in zip(picture.COLOURS * len(self.dims), self.dims, strict=False):
-            sgd = data["short"].sel(dim=dim)
-            risk = data["long"].risk if dim == self.dims[0] else sgd.risk
-            look: Any = {"bars": True, "color": colour}
-            label = f"SGD, $d = {dim}$"
-            sl.plot.band(risk, spread="deviation", label=label, axes=left, **look)
+        for number in reversed(range(len(self.dims))):  # the largest lie behind
+            dim, sgd = self.dims[number], data["short"].isel(dim=number)
+            risk = data["long"].risk if number == 0 else sgd.risk
+            look: Any = {"bars": True, "color": picture.COLOURS[number % 6]}
+            sized = look | {"spread": "deviation", "size": 4.5 + 3 * number}
+            sl.plot.band(risk, label=f"SGD, $d = {dim}$", axes=left, **sized)
             sl.plot.band(sgd.distance.expand_dims("dim", 1), axes=right, label="_", **look)
         distance, dims = data["short"].distance.mean("run"), data["short"].dim
         line = distance[-1] * np.sqrt(dims[-1] / dims)
