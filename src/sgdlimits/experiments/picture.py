@@ -1,6 +1,7 @@
 """Marks that the pictures of several experiments share, on top of :mod:`sgdlimits.plot`."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,6 +14,14 @@ COLOURS = [
     plot.style.PALETTE[c] for c in ("blue", "vermillion", "green", "orange", "purple", "sky blue")
 ]
 """For the values of a parameter in one panel, in this order."""
+
+
+class RestPoint(NamedTuple):
+    """A rest point that is known in closed form, as ``plot.portrait`` wants it."""
+
+    state: Mapping[str, Any]
+    stability: str  # "stable", "marginal" or "unstable"
+    representatives: Sequence[Mapping[str, Any]] = ()
 
 
 def rest_point(axes: Axes, x: float, y: float, *, stable: bool) -> None:

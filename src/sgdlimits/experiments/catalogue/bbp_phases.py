@@ -1,14 +1,14 @@
 """The transition of matrix PCA: phase portraits on both sides, and the overlap over the signal."""
 
 from itertools import count
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
 import sgdlimits as sl
-from sgdlimits.experiments import checks
+from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._pca import TwoSides, matrix
 
@@ -101,14 +101,6 @@ class BbpPhases(TwoSides):
         return figure
 
 
-class Mark(NamedTuple):
-    """A rest point as a portrait wants it."""
-
-    state: dict[str, float]
-    stability: str
-    representatives: tuple[dict[str, float], ...] = ()
-
-
 def draw_portrait(axes: Axes, runs: xr.Dataset) -> None:
     """The drift, its rest points in closed form, and runs from all around."""
     snr = float(runs.snr)
@@ -116,16 +108,9 @@ def draw_portrait(axes: Axes, runs: xr.Dataset) -> None:
     for point in sl.theory.spiked_tensor.fixed_points(2, snr):
         neutral = snr == 1.0 and point.radius_squared > 0
         word = "marginal" if neutral else "stable" if point.stable else "unstable"
-        marks.append(Mark({"m": point.overlap, "r2": point.radius_squared}, word))
-    sl.plot.portrait(
-        sl.effective_dynamics(matrix(snr)),
-        "m",
-        "r2",
-        x_range=(-1.6, 1.6),
-        y_range=(0.0, 1.8),
-        fixed_points=marks,
-        runs=runs,
-        axes=axes,
-        points=81,
-    )
+        state = {"m": point.overlap, "r2": point.radius_squared}
+        marks.append(picture.RestPoint(state, word))
+    area: Any = {"x_range": (-1.6, 1.6), "y_range": (0.0, 1.8), "points": 81}
+    limit = sl.effective_dynamics(matrix(snr))
+    sl.plot.portrait(limit, "m", "r2", fixed_points=marks, runs=runs, axes=axes, **area)
     axes.set_title(f"$\\lambda = {snr:g}$")
