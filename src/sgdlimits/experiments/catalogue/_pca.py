@@ -1,4 +1,4 @@
-"""What the experiments on matrix PCA share: signals around the transition λ = 1, and SGD there."""
+"""What the experiments on spiked matrices and tensors share."""
 
 from itertools import count
 from typing import Any
@@ -8,6 +8,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 import sgdlimits as sl
+from sgdlimits.experiments import picture
 from sgdlimits.experiments.base import setting
 from sgdlimits.experiments.shared import Sgd
 
@@ -65,6 +66,18 @@ def variance(time: Any, snr: float) -> np.ndarray:
 def rest_points(snr: float) -> list[sl.theory.spiked_tensor.FixedPoint]:
     """Those with r² > 0."""
     return [p for p in sl.theory.spiked_tensor.fixed_points(2, snr) if p.radius_squared > 0]
+
+
+def marks(order: int, snr: float) -> list[picture.RestPoint]:
+    """All rest points in closed form, for a portrait; at λ = 1 that of a matrix is marginal."""
+    words = {True: "stable", False: "unstable"}
+    return [
+        picture.RestPoint(
+            {"m": point.overlap, "r2": point.radius_squared},
+            "marginal" if order == 2 and snr == 1 and point.radius_squared else words[point.stable],
+        )
+        for point in sl.theory.spiked_tensor.fixed_points(order, snr)
+    ]
 
 
 def envelope(

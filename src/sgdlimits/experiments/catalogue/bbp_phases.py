@@ -8,9 +8,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 import sgdlimits as sl
-from sgdlimits.experiments import checks, picture
+from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.catalogue._pca import TwoSides, matrix
+from sgdlimits.experiments.catalogue._pca import TwoSides, marks, matrix
 
 
 @experiment(
@@ -104,13 +104,7 @@ class BbpPhases(TwoSides):
 def draw_portrait(axes: Axes, runs: xr.Dataset) -> None:
     """The drift, its rest points in closed form, and runs from all around."""
     snr = float(runs.snr)
-    marks = []
-    for point in sl.theory.spiked_tensor.fixed_points(2, snr):
-        neutral = snr == 1.0 and point.radius_squared > 0
-        word = "marginal" if neutral else "stable" if point.stable else "unstable"
-        state = {"m": point.overlap, "r2": point.radius_squared}
-        marks.append(picture.RestPoint(state, word))
     area: Any = {"x_range": (-1.6, 1.6), "y_range": (0.0, 1.8), "points": 81}
     limit = sl.effective_dynamics(matrix(snr))
-    sl.plot.portrait(limit, "m", "r2", fixed_points=marks, runs=runs, axes=axes, **area)
+    sl.plot.portrait(limit, "m", "r2", fixed_points=marks(2, snr), runs=runs, axes=axes, **area)
     axes.set_title(f"$\\lambda = {snr:g}$")

@@ -88,7 +88,7 @@ class CriticalStep(Sgd):
         figure, panels = sl.plot.panels(1, 3, width=4.0, height=3.6)
         population = data["population"]
         for panel, name in zip(panels[0], ("m", "r2"), strict=False):
-            for colour, step in zip(picture.COLOURS * len(self.steps), self.steps, strict=False):
+            for step, colour in picture.coloured(self.steps):
                 values, look = data["sgd"][name].sel(step=step), {"color": colour, "axes": panel}
                 sl.plot.runs(values, most=8, label="_", **look)
                 sl.plot.band(values, label=f"SGD, c = {step:g}", **look)
@@ -111,6 +111,6 @@ class CriticalStep(Sgd):
         panel.plot(steps, rest[:, 0], "k--", lw=1.2, label=r"$m_\dagger$ (unstable)")
         panel.axhline(0, color="k", lw=1.2)
         panel.axhline(self.overlap, color="0.5", ls="-.", lw=1.2, label="start")
-        for colour, step in zip(picture.COLOURS * len(self.steps), self.steps, strict=False):
+        for step, colour in picture.coloured(self.steps):
             panel.plot(np.full(self.runs, step), ends.sel(step=step), ".", color=colour, ms=7)
         panel.set(xlabel="step size c", ylabel="overlap $m$ at the end")

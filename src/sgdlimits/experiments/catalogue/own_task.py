@@ -140,7 +140,6 @@ class OwnTask(Sgd):
             "fixed_points": list(map(picture.RestPoint, states, words)),
             "x_range": (-0.1, 1.2),
             "y_range": (0.0, 1.1),
-            "points": 21,
         }
         path = limit.sel(run=0)
         sl.plot.portrait(self.dynamics(loss), *STATISTICS, path=path, axes=panel, **options)

@@ -81,7 +81,7 @@ class PcaOverlap(MatrixPca):
     def draw_growth(self, panel: Axes, sgd: xr.Dataset) -> None:
         """The mean of n·m² over time, on a logarithmic axis."""
         squares = self.dim * (sgd.m**2).mean("run")
-        for colour, snr in zip(picture.COLOURS * len(self.snrs), self.snrs, strict=False):
+        for snr, colour in picture.coloured(self.snrs):
             values = squares.sel(snr=snr)
             panel.plot(sgd.time, variance(sgd.time.values, snr), "k--", lw=1.2)
             panel.plot(values.time[::4], values[::4], "o", ms=3.5, color=colour)

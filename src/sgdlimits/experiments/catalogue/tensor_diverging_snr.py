@@ -5,11 +5,11 @@ from itertools import count
 import numpy as np
 import xarray as xr
 from scipy import stats
-from scipy.linalg import expm
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.scalar_sde import ScalarSde
 from sgdlimits.experiments.shared import Sgd
 
 ORDER = 3
@@ -43,11 +43,13 @@ class TensorDivergingSnr(Sgd):
         more = {"runs": MORE * self.runs, "time": DRIFT_TIME, "points": 2}
         short = self.simulate_from(self.task(DRIFT_SNR), seed, near, **more)
         starts = np.linspace(STARTS[0], STARTS[-1], 71)
-        later = np.interp(starts, GRID, expm(generator(DRIFT_SNR) * DRIFT_TIME) @ GRID)
+        later = np.interp(starts, GRID, limit_sde(DRIFT_SNR).transition(DRIFT_TIME) @ GRID)
+        random = stats.norm.pdf(GRID) / stats.norm.pdf(GRID).sum()
 
         def escape(scaled_snr: float, seed: int) -> xr.Dataset:
             runs = self.simulate(self.task(scaled_snr), seed, points=41)
-            return runs.assign(limit=("time", escaped(scaled_snr, runs.time.values)))
+            limit = limit_sde(scaled_snr).absorbed(random, runs.time.values)
+            return runs.assign(limit=("time", limit))
 
         return {
             "short": short.assign_coords(start=STARTS),
@@ -99,9 +101,7 @@ class TensorDivergingSnr(Sgd):
         left.plot(STARTS, line, "k:", label="(3.3) as printed")
         left.set(title=f"Λ = {DRIFT_SNR:g}", xlabel=r"start: $\sqrt{n}\,m$")
         left.set_ylabel(f"mean velocity until t = {DRIFT_TIME:g}")
-        for colour, snr in zip(
-            picture.COLOURS * len(self.scaled_snrs), self.scaled_snrs, strict=False
-        ):
+        for snr, colour in picture.coloured(self.scaled_snrs):
             sgd = data["sgd"].sel(scaled_snr=snr)
             shares = self.gone(sgd).mean("run")
             right.plot(sgd.time, sgd.limit, "k", sgd.time, printed(snr, sgd.time.values), "k:")
@@ -113,29 +113,14 @@ class TensorDivergingSnr(Sgd):
         return figure
 
 
-def generator(scaled_snr: float) -> np.ndarray:
-    """Of the corrected (3.3) at r² = 1, by central differences; absorbed at the end of the grid."""
-    width = GRID[1] - GRID[0]
+def limit_sde(scaled_snr: float) -> ScalarSde:
+    """Of √n·m by the corrected (3.3) at r² = 1."""
     sde = sl.theory.spiked_tensor.equator_sde(GRID, 1.0, order=ORDER, scaled_snr=scaled_snr)
-    drift, noise = sde.drift[:, 0] / (2 * width), sde.noise[:, 0] ** 2 / (2 * width**2)
-    rates = np.diag((noise + drift)[:-1], 1) + np.diag((noise - drift)[1:], -1)
-    rates[-1] = 0.0
-    return rates - np.diag(rates.sum(axis=1))
-
-
-def escaped(scaled_snr: float, times: np.ndarray) -> list[float]:
-    """The share of the limit, from random starts, that has escaped at each of even times."""
-    law = stats.norm.pdf(GRID) / stats.norm.pdf(GRID).sum()
-    transition = expm(generator(scaled_snr) * (times[1] - times[0]))
-    shares = []
-    for _ in times:
-        shares.append(float(law[-1]))
-        law = law @ transition
-    return shares
+    return ScalarSde(GRID, sde.drift[:, 0], sde.noise[:, 0])
 
 
 def printed(scaled_snr: float, time: np.ndarray | float) -> np.ndarray:
-    """The same by (3.3) as printed: an Ornstein–Uhlenbeck process with rate 2k(Λ − 1)."""
+    """The share that has escaped by (3.3) as printed, with the linear rate 2k(Λ − 1)."""
     rate = 2 * ORDER * (scaled_snr - 1)
     growth = time if rate == 0 else np.expm1(2 * rate * np.asarray(time)) / (2 * rate)
     variance = np.exp(2 * rate * np.asarray(time)) + 4 * ORDER * growth

@@ -8,8 +8,9 @@ from matplotlib.axes import Axes
 from scipy import stats
 
 import sgdlimits as sl
-from sgdlimits.experiments import checks, picture
+from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.catalogue._pca import marks
 from sgdlimits.experiments.shared import Sgd
 
 SHARES = np.array([0.4, 1.6])  # warm starts on the two sides of m†, in units of m†
@@ -129,14 +130,11 @@ class TensorWarmStarts(Sgd):
         """The drift, rest points, and runs from both sides of m†."""
         task, (_, star) = self.task(order), self.overlaps(order)
         area: Any = {"x_range": (-0.15 * star, 1.25 * star), "y_range": (0.7, 1.3), "points": 61}
-        limit = sl.effective_dynamics(task)
-        sl.plot.portrait(limit, "m", "r2", **area, fixed_points=False, axes=panel)
+        limit, points = sl.effective_dynamics(task), marks(order, task.snr)
+        sl.plot.portrait(limit, "m", "r2", **area, fixed_points=points, axes=panel)
         for start, (colour, word) in enumerate((("C4", "below"), ("C0", "above"))):
             few = data["warm"].sel(order=order, start=start).isel(run=slice(SHOWN))
             panel.plot(few.m.T, few.r2.T, color=colour, alpha=0.5, lw=0.6)
             label = f"{SHOWN} runs of SGD that start {word} $m_\\dagger$"
             panel.plot(few.m[:, -1], few.r2[:, -1], ".", color=colour, ms=7, label=label)
-        for point in sl.theory.spiked_tensor.fixed_points(order, task.snr):
-            if point.radius_squared > 0 and point.overlap >= 0:
-                picture.rest_point(panel, point.overlap, point.radius_squared, stable=point.stable)
         panel.set_title(f"k = {order}, λ = {task.snr:.3g}")
