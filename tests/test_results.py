@@ -350,7 +350,7 @@ def test_missing_entries_are_filled_only_if_asked() -> None:
             "snr",
             [1.0, 2.0],
             lambda snr: pca(snr) if snr < 2 else pca(snr).assign(x=1.0),
-            r"^the results for snr=1.0 and snr=2.0 are not allowed: they differ in x; all must",
+            r"^the results for snr=1.0 and snr=2.0 are not allowed: they differ in x; variables",
         ),
     ],
 )

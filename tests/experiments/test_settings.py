@@ -132,3 +132,24 @@ def test_siblings_inherit_meaning_and_bounds() -> None:
         Sibling.read({"dim": "1"})
     with pytest.raises(ValueError, match=r"snr=0.5 is not allowed: snr must be float >= 1"):
         Sibling.read({"snr": "0.5"})
+
+
+class Size(Settings):
+    """What is mixed in."""
+
+    runs: int = setting(10, "runs", least=1)
+
+
+class Mixed(Parameters, Size):
+    """Settings of two bases."""
+
+    dim: int = 7
+    runs: int = 20
+
+
+def test_settings_of_two_bases() -> None:
+    rows = {row["name"]: row for row in Mixed.describe()}
+    assert (rows["runs"]["default"], rows["runs"]["meaning"]) == (20, "runs")
+    assert (rows["dim"]["default"], rows["dim"]["meaning"]) == (7, "dimension")
+    with pytest.raises(ValueError, match="runs=0 is not allowed: runs must be int >= 1"):
+        Mixed.read({"runs": "0"})

@@ -1,6 +1,8 @@
 """Marks that the pictures of several experiments share, on top of :mod:`sgdlimits.plot`."""
 
-from typing import Any
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,10 +11,27 @@ from matplotlib.figure import Figure
 from sgdlimits import plot
 from sgdlimits.plot import panels as panels  # until all of the catalogue has plot.panels
 
+T = TypeVar("T")
 COLOURS = [
     plot.style.PALETTE[c] for c in ("blue", "vermillion", "green", "orange", "purple", "sky blue")
 ]
-"""For the values of a parameter in one panel, in this order."""
+
+
+def coloured(values: Iterable[T]) -> Iterator[tuple[T, str]]:
+    """Each value of a parameter with its colour in a panel, in a fixed order.
+
+    >>> [snr for snr, colour in coloured([0.8, 1.2])]
+    [0.8, 1.2]
+    """
+    return zip(values, itertools.cycle(COLOURS), strict=False)
+
+
+class RestPoint(NamedTuple):
+    """A rest point that is known in closed form, as ``plot.portrait`` wants it."""
+
+    state: Mapping[str, Any]
+    stability: str  # "stable", "marginal" or "unstable"
+    representatives: Sequence[Mapping[str, Any]] = ()
 
 
 def rest_point(axes: Axes, x: float, y: float, *, stable: bool) -> None:

@@ -72,7 +72,9 @@ class Settings:
 
     def __init_subclass__(cls) -> None:
         """Make it a dataclass; a plain value is another default for an inherited parameter."""
-        inherited = getattr(cls, "__dataclass_fields__", {})
+        inherited: dict[str, Any] = {}
+        for base in reversed(cls.__mro__[1:]):
+            inherited |= vars(base).get("__dataclass_fields__", {})
         for name in inspect.get_annotations(cls):
             value = vars(cls).get(name)
             if name in inherited and not isinstance(value, dataclasses.Field):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 import sgdlimits as sl
@@ -19,3 +20,25 @@ class Sgd(Settings):
         """SGD of this size; options are those of ``sgdlimits.simulate``, which go first."""
         size: dict[str, Any] = {"dim": self.dim, "runs": self.runs, "time": self.time}
         return sl.simulate(task, seed=seed, **(size | options))
+
+    def simulate_from(
+        self, task: Any, seed: int, starts: dict[str, Any], **options: Any
+    ) -> xr.Dataset:
+        """SGD from each of several states, all in one call; the result is over start and run.
+
+        Args:
+            task: what is learned.
+            seed: of all runs.
+            starts: states along a leading axis.
+            options: those of ``sgdlimits.simulate``; ``runs`` is the number from each start.
+        """
+        runs = options.pop("runs", self.runs)
+        init = {name: np.repeat(np.asarray(x), runs, axis=0) for name, x in starts.items()}
+        count = len(next(iter(init.values()))) // runs
+        sgd = self.simulate(task, seed, runs=count * runs, init=init, **options)
+
+        def part(start: int) -> xr.Dataset:
+            own = sgd.isel(run=slice(start * runs, (start + 1) * runs))
+            return own.assign_coords(run=np.arange(runs))
+
+        return sl.results.over("start", range(count), part)

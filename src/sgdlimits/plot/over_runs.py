@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sgdlimits import _checks
-from sgdlimits._types import Flag, WholeNumber, Word
+from sgdlimits._types import Flag, Number, WholeNumber, Word
 from sgdlimits.plot import style
 from sgdlimits.plot._axes import one_panel
 from sgdlimits.plot._ensemble import describe
@@ -67,6 +67,7 @@ def band(
     bars: Flag = False,
     label: Word | None = None,
     color: Word = style.SIMULATION,
+    size: Number = 4.5,
     axes: Axes | None = None,
 ) -> Figure:
     """Draw the mean over runs of a statistic as points, with its spread as a band.
@@ -81,6 +82,7 @@ def band(
         bars: whether the spread is drawn as bars at the points, for few of them.
         label: of the legend, in place of "SGD, mean of 200 runs ± 2 standard errors".
         color: of points and band.
+        size: of the points: means that agree are told apart if the larger ones are drawn first.
         axes: draw in these axes in place of a new figure.
 
     Returns:
@@ -92,6 +94,7 @@ def band(
     ['SGD, mean of 30 runs ± 2 standard errors']
     """
     _checks.choice("spread", spread, list(_SPREADS))
+    size = _checks.positive("size", size)
     table, along = _table(values)
     text = _label(label, "mean of", table, f" {_SPREADS[spread]}")
     kept = table[np.all(np.isfinite(table), axis=1)]
@@ -105,7 +108,7 @@ def band(
             if spread == "error":
                 width = 2 * width / np.sqrt(len(kept))
             marks = _even(along, logarithmic=panel.get_xscale() == "log")
-            look: Any = {"color": color, "markersize": 4.5, "linestyle": "none", "marker": "o"}
+            look: Any = {"color": color, "markersize": size, "linestyle": "none", "marker": "o"}
             look |= {"markerfacecolor": "white", "markeredgewidth": 1.3, "zorder": 4}
             if _checks.flag("bars", bars):
                 look |= {"capsize": 2.5, "label": text}

@@ -110,8 +110,8 @@ def _compare(first: xr.Dataset, member: xr.Dataset, one: str, other: str, *, fil
     if shapes[0] != shapes[1]:
         apart = sorted({key for key, _ in set(shapes[0].items()) ^ set(shapes[1].items())})
         raise _checks.InputError(
-            f"the results for {one} and {other} are not allowed: they differ in {', '.join(apart)}; "
-            "variables and their dims must be the same"
+            f"the results for {one} and {other} are not allowed: they differ in "
+            f"{', '.join(apart)}; variables and their dims must be the same"
         )
     for dim in first.dims:
         labelled = dim in first.indexes and dim in member.indexes

@@ -1,4 +1,4 @@
-"""What the experiments on matrix PCA share: signals around the transition λ = 1, and SGD there."""
+"""What the experiments on spiked matrices and tensors share."""
 
 from itertools import count
 from typing import Any
@@ -8,6 +8,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 import sgdlimits as sl
+from sgdlimits.experiments import picture
 from sgdlimits.experiments.base import setting
 from sgdlimits.experiments.shared import Sgd
 
@@ -31,9 +32,30 @@ class MatrixPca(Sgd):
         return sl.results.over("snr", self.snrs, run, count(seed))
 
 
+class TwoSides(Sgd):
+    """Two signal-to-noise ratios, one on either side of 1."""
+
+    below: float = setting(0.8, "signal-to-noise ratio below the transition", above=0, most=0.99)
+    above: float = setting(1.2, "signal-to-noise ratio above the transition", least=1.01)
+
+
 def matrix(snr: float) -> sl.tasks.SpikedTensor:
     """A matrix with a spike."""
     return sl.tasks.SpikedTensor(order=2, snr=snr)
+
+
+def diffusion(
+    size: Sgd, snr: float, seed: int, *, start: int, more: int = 1, points: int = 201
+) -> xr.Dataset:
+    """The SDE that SGD of this size should look like, ``more`` times as many paths.
+
+    The random starts have the seed ``start``.
+    """
+    runs = more * size.runs
+    starts = matrix(snr).random_states(size.dim, seed=start, runs=range(runs))
+    return sl.effective_dynamics(matrix(snr)).sample_paths(
+        starts, dim=size.dim, time=size.time, runs=runs, seed=seed, points=points
+    )
 
 
 def variance(time: Any, snr: float) -> np.ndarray:
@@ -44,6 +66,18 @@ def variance(time: Any, snr: float) -> np.ndarray:
 def rest_points(snr: float) -> list[sl.theory.spiked_tensor.FixedPoint]:
     """Those with r² > 0."""
     return [p for p in sl.theory.spiked_tensor.fixed_points(2, snr) if p.radius_squared > 0]
+
+
+def marks(order: int, snr: float) -> list[picture.RestPoint]:
+    """All rest points in closed form, for a portrait; at λ = 1 that of a matrix is marginal."""
+    words = {True: "stable", False: "unstable"}
+    return [
+        picture.RestPoint(
+            {"m": point.overlap, "r2": point.radius_squared},
+            "marginal" if order == 2 and snr == 1 and point.radius_squared else words[point.stable],
+        )
+        for point in sl.theory.spiked_tensor.fixed_points(order, snr)
+    ]
 
 
 def envelope(

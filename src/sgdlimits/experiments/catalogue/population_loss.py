@@ -1,16 +1,23 @@
 """The population loss along SGD on spiked tensors: at the critical step size it may grow."""
 
 import xarray as xr
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 from scipy.integrate import cumulative_simpson
 
 import sgdlimits as sl
-from sgdlimits.experiments import checks, picture
-from sgdlimits.experiments.base import Data, Experiment
-from sgdlimits.experiments.settings import Settings, setting
+from sgdlimits.experiments import checks
+from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.shared import Sgd
 
 
-class Parameters(Settings):
+@experiment(
+    paper="BGJ22",
+    figure="(3.4)",
+    claim="The population loss follows its own ODE, in which the corrector can make it grow.",
+    tiny={"orders": (3,), "dim": 2_000, "runs": 24, "time": 1.0},
+    quick={},
+)
+class PopulationLoss(Sgd):
     """Orders of the tensor, a signal, and where SGD starts."""
 
     orders: tuple[int, ...] = setting((2, 3), "orders k of the tensor", least=2, most=4)
@@ -21,77 +28,65 @@ class Parameters(Settings):
     runs: int = setting(128, "independent runs of SGD for each k", least=20)
     time: float = setting(1.5, "duration, in units of dim samples", above=0)
 
+    def compute(self, seed: int) -> Data:
+        """SGD from one start, the limit, and (3.4) integrated along the limit."""
+        start = {"m": self.overlap, "r2": self.radius}
 
-def compute(p: Parameters, seed: int) -> Data:
-    """SGD from one start, the limit, and (3.4) integrated along the limit."""
-    data = {}
-    start = {"m": p.overlap, "r2": p.radius}
-    for order in p.orders:
-        task = sl.tasks.SpikedTensor(order=order, snr=p.snr)
-        runs = sl.simulate(
-            task, dim=p.dim, runs=p.runs, time=p.time, seed=seed + order, init=start, points=101
+        def sgd(order: int) -> xr.Dataset:
+            runs = self.simulate(self.task(order), seed + order, init=start, points=101)
+            return self.with_loss(order, runs)
+
+        def limit(order: int) -> xr.Dataset:
+            path = sl.effective_dynamics(self.task(order)).solve(start, time=self.time, points=2001)
+            path = self.with_loss(order, path)
+            rate = sl.theory.spiked_tensor.loss_drift(path.m, path.r2, order=order, snr=self.snr)
+            grown = cumulative_simpson(rate, x=path.time.values, initial=0)
+            integrated = path.loss.values[0] + grown
+            return path.assign(integrated=("time", integrated)).isel(time=slice(None, None, 20))
+
+        def population(order: int) -> xr.Dataset:
+            small = sl.effective_dynamics(self.task(order), step=1e-6)
+            return self.with_loss(order, small.solve(start, time=self.time, points=101))
+
+        functions = {"sgd": sgd, "limit": limit, "population": population}
+        return {x: sl.results.over("order", self.orders, f) for x, f in functions.items()}
+
+    def task(self, order: int) -> sl.tasks.SpikedTensor:
+        """A tensor with a spike."""
+        return sl.tasks.SpikedTensor(order=order, snr=self.snr)
+
+    def with_loss(self, order: int, states: xr.Dataset) -> xr.Dataset:
+        """States, and Φ = −2λmᵏ + R²ᵏ, the population loss up to a constant."""
+        loss = sl.theory.spiked_tensor.population_loss(
+            states.m.values, states.r2.values, order=order, snr=self.snr
         )
-        data[f"sgd_{order}"] = _with_loss(p, order, runs)
-        path = sl.effective_dynamics(task).solve(start, time=p.time, points=2001)
-        rate = sl.theory.spiked_tensor.loss_drift(path.m, path.r2, order=order, snr=p.snr)
-        path = _with_loss(p, order, path)
-        grown = cumulative_simpson(rate, x=path.time.values, initial=0)
-        path = path.assign(integrated=("time", path.loss.values[0] + grown))
-        data[f"limit_{order}"] = path.isel(time=slice(None, None, 20))
-        small = sl.effective_dynamics(task, step=1e-6).solve(start, time=p.time, points=101)
-        data[f"population_{order}"] = _with_loss(p, order, small)
-    return data
+        return states.assign(loss=(states.m.dims, loss))
 
+    def check(self, data: Data) -> list[Check]:
+        """Φ of the limit against (3.4) integrated, and against Φ along SGD."""
+        told = []
+        for order in self.orders:
+            sgd, path = (data[name].sel(order=order) for name in ("sgd", "limit"))
+            gap = abs(path.integrated - path.loss).max()
+            name = f"largest gap between (3.4) integrated and Φ of the limit, k = {order}"
+            told.append(checks.exact(name, gap, 0.0, 1e-6))
+            name = f"Φ along SGD against Φ of the limit, k = {order}"
+            told.append(checks.path(name, sgd, path, "loss"))
+        return told
 
-def _with_loss(p: Parameters, order: int, states: xr.Dataset) -> xr.Dataset:
-    """States, and Φ = −2λmᵏ + R²ᵏ, the population loss up to a constant."""
-    loss = sl.theory.spiked_tensor.population_loss(
-        states.m.values, states.r2.values, order=order, snr=p.snr
-    )
-    return states.assign(loss=(states.m.dims, loss))
+    def draw(self, data: Data) -> Figure:
+        """Φ(t) for each k."""
 
+        def one(panel: Axes, sgd: xr.Dataset) -> None:
+            limit, population = (data[x].sel(order=sgd.order) for x in ("limit", "population"))
+            sl.plot.runs(sgd.loss, most=20, label="_", axes=panel)
+            sl.plot.band(sgd.loss, axes=panel)
+            panel.plot(limit.time, limit.integrated, "k", label="limit (3.4)")
+            label = "gradient flow on Φ: without corrector"
+            panel.plot(population.time, population.loss, "k:", label=label)
+            panel.set_ylabel("population loss Φ")
 
-def check(p: Parameters, data: Data) -> list[checks.Check]:
-    """Φ of the limit against (3.4) integrated, and against Φ along SGD."""
-    found = []
-    for order in p.orders:
-        path = data[f"limit_{order}"]
-        gap = float(abs(path.integrated - path.loss).max())
-        name = f"largest gap between (3.4) integrated and Φ of the limit, k = {order}"
-        found.append(checks.exact(name, gap, 0.0, 1e-6))
-        name = f"Φ along SGD against Φ of the limit, k = {order}"
-        found.append(checks.path(name, data[f"sgd_{order}"], path, "loss"))
-    return found
-
-
-def draw(p: Parameters, data: Data) -> Figure:
-    """Φ(t) for each k."""
-    figure, panels = picture.panels(1, len(p.orders), height=3.6)
-    for panel, order in zip(panels.ravel(), p.orders, strict=True):
-        runs, path = data[f"sgd_{order}"], data[f"limit_{order}"]
-        colour = sl.plot.style.SIMULATION
-        few = runs.isel(run=slice(20))
-        panel.plot(few.time, few.loss.T, color=colour, alpha=0.25, lw=0.6)
-        mean = runs.loss.mean("run").isel(time=slice(None, None, 4))
-        panel.plot(mean.time, mean, "o", ms=4, color=colour, label=f"SGD, mean of {p.runs} runs")
-        panel.plot(path.time, path.integrated, "k", label="limit (3.4)")
-        population = data[f"population_{order}"]
-        label = "gradient flow on Φ: without corrector"
-        panel.plot(population.time, population.loss, "k:", label=label)
-        panel.set(title=f"k = {order}", xlabel=sl.plot.style.TIME_LABEL)
-        panel.set_ylabel("population loss Φ")
-    picture.legend(figure, panels, columns=3 if len(p.orders) > 1 else 1)
-    return figure
-
-
-EXPERIMENT = Experiment(
-    paper="BGJ22",
-    figure="(3.4)",
-    claim="The population loss follows its own ODE, in which the corrector can make it grow.",
-    parameters=Parameters,
-    tiny={"orders": (3,), "dim": 2_000, "runs": 24, "time": 1.0},
-    quick={},
-    compute=compute,
-    check=check,
-    draw=draw,
-)
+        columns = len(self.orders)
+        return sl.plot.facets(
+            data["sgd"], "order", one, title="k = {}", height=3.6, share=False, legend=columns
+        )

@@ -1,22 +1,33 @@
 """Tensor PCA from warm starts: below the overlap m† of a saddle they fail, above they succeed."""
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy import stats
 
 import sgdlimits as sl
-from sgdlimits.experiments import checks, picture
-from sgdlimits.experiments.base import Data, Experiment
-from sgdlimits.experiments.settings import Settings, setting
+from sgdlimits.experiments import checks
+from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.catalogue._pca import marks
+from sgdlimits.experiments.shared import Sgd
 
-SHARES = (0.4, 1.6)  # warm starts on the two sides of m†, in units of m†
+SHARES = np.array([0.4, 1.6])  # warm starts on the two sides of m†, in units of m†
 SHOWN = 6  # runs in a picture from each side
 OFFSETS = np.linspace(-2, 2, 9)  # starts next to m†, in units of the noise that decides
+M, R2 = (x.ravel() for x in np.meshgrid(np.linspace(-2, 2, 11), [0.5, 1.0]))  # starts of the search
 
 
-class Parameters(Settings):
+@experiment(
+    paper="BGJ22",
+    figure="Prop. 3.2, Remark 3",
+    claim="Tensor PCA above λ_c: warm starts with m < m† fail, with m > m† they reach m⋆.",
+    tiny={"orders": (3,), "dim": 1000, "runs": 48, "time": 2.0},
+    quick={"runs": 128},
+    headline=True,
+)
+class TensorWarmStarts(Sgd):
     """Orders of the tensor, the signal, and how many runs start where."""
 
     orders: tuple[int, ...] = setting((3, 4), "orders k of the tensor", least=3, most=5)
@@ -25,149 +36,105 @@ class Parameters(Settings):
     runs: int = setting(256, "independent runs of SGD from each start", least=32)
     time: float = setting(3.0, "duration, in units of dim samples", least=2)
 
+    def compute(self, seed: int) -> Data:
+        """Rest points by search; SGD from both sides of m† and from its microscopic vicinity."""
 
-def compute(p: Parameters, seed: int) -> Data:
-    """Rest points by search; SGD from both sides of m† and from its microscopic neighbourhood."""
-    data = {}
-    m, r2 = (x.ravel() for x in np.meshgrid(np.linspace(-2, 2, 11), [0.5, 1.0]))
-    for order in p.orders:
-        snr, dagger, _ = _known(p, order)
-        task = sl.tasks.SpikedTensor(order=order, snr=snr)
-        limit = sl.effective_dynamics(task)
-        points = [point.state for point in limit.fixed_points(init={"m": m, "r2": r2})]
-        data[f"rest_{order}"] = xr.Dataset(
-            {name: ("point", [float(point[name]) for point in points]) for name in ("m", "r2")}
-        )
-        saddle = {"m": dagger, "r2": 1.0}
-        noise = _deciding_noise(limit.jacobian(saddle), limit.diffusion(saddle))
-        data[f"saddle_{order}"] = xr.Dataset({"noise": noise})
-        for kind, starts in (
-            ("warm", dagger * np.array(SHARES)),
-            ("near", dagger + OFFSETS * noise / np.sqrt(p.dim)),
-        ):
-            overlap = np.repeat(starts, p.runs)
-            init = {"m": overlap, "r2": np.ones_like(overlap)}
-            data[f"{kind}_{order}"] = sl.simulate(
-                task,
-                dim=p.dim,
-                runs=len(overlap),
-                time=p.time,
-                seed=seed + order,
-                init=init,
-                points=201 if kind == "warm" else 2,
-            )
-    return data
+        def rest(order: int) -> xr.Dataset:
+            limit = sl.effective_dynamics(self.task(order))
+            states = [point.state for point in limit.fixed_points(starts={"m": M, "r2": R2})]
+            values = {x: ("point", [float(state[x]) for state in states]) for x in ("m", "r2")}
+            return xr.Dataset(values, {"point": np.arange(len(states))})
 
+        def warm(order: int) -> xr.Dataset:
+            return self.from_overlaps(order, seed, self.overlaps(order)[0] * SHARES, points=201)
 
-def _known(p: Parameters, order: int) -> tuple[float, float, float]:
-    """λ, m† and m⋆."""
-    snr = p.excess * sl.theory.spiked_tensor.critical_snr(order)
-    return snr, *sl.theory.spiked_tensor.overlaps(order, snr)
+        def near(order: int) -> xr.Dataset:
+            noise = self.deciding_noise(order)
+            starts = self.overlaps(order)[0] + OFFSETS * noise / np.sqrt(self.dim)
+            return self.from_overlaps(order, seed, starts, points=2).assign(noise=noise)
 
+        # the number of rest points depends on the order
+        data = {"rest": sl.results.over("order", self.orders, rest, fill=True)}
+        return data | {f.__name__: sl.results.over("order", self.orders, f) for f in (warm, near)}
 
-def _deciding_noise(drift: np.ndarray, diffusion: np.ndarray) -> float:
-    """Standard deviation, in √n·m, of the noise that decides on which side of a saddle a run ends.
+    def task(self, order: int) -> sl.tasks.SpikedTensor:
+        """A tensor with a spike above the critical signal."""
+        snr = self.excess * sl.theory.spiked_tensor.critical_snr(order)
+        return sl.tasks.SpikedTensor(order=order, snr=snr)
 
-    Along the left eigenvector l of the growing rate a, x = √n·(u − u†) becomes e^{at}·(l·x + ξ),
-    where ξ is Gaussian with variance l·Σl/2a.
-    """
-    rates, vectors = np.linalg.eig(drift.T)
-    left = vectors[:, np.argmax(rates)] / vectors[0, np.argmax(rates)]
-    return float(np.sqrt(left @ diffusion @ left / (2 * np.max(rates))))
+    def overlaps(self, order: int) -> tuple[float, float]:
+        """m† and m⋆."""
+        return sl.theory.spiked_tensor.overlaps(order, self.task(order).snr)
 
+    def from_overlaps(self, order: int, seed: int, m: np.ndarray, **options: Any) -> xr.Dataset:
+        """SGD from overlaps m and r² = 1, and whether each run ends near m⋆."""
+        starts = {"m": m, "r2": np.ones_like(m)}
+        sgd = self.simulate_from(self.task(order), seed + order, starts, **options)
+        star = self.overlaps(order)[1]
+        return sgd.assign(learned=abs(sgd.m.isel(time=-1, drop=True) - star) < star / 2)
 
-def _learned(p: Parameters, data: Data, kind: str, order: int) -> np.ndarray:
-    """Whether each run ends near m⋆, one row for each start."""
-    star = _known(p, order)[2]
-    ends = data[f"{kind}_{order}"].m.values[:, -1]
-    return np.reshape(abs(ends - star) < star / 2, (-1, p.runs))
+    def deciding_noise(self, order: int) -> float:
+        """Standard deviation, in √n·m, of the noise that decides on which side of m† a run ends.
 
+        Along the left eigenvector l of the growing rate a, x = √n·(u − u†) becomes
+        e^{at}·(l·x + ξ), where ξ is Gaussian with variance l·Σl/2a.
+        """
+        limit, saddle = sl.effective_dynamics(self.task(order)), self.overlaps(order)[0]
+        rates, vectors = np.linalg.eig(limit.jacobian({"m": saddle, "r2": 1.0}).T)
+        left = vectors[:, np.argmax(rates)] / vectors[0, np.argmax(rates)]
+        diffusion = limit.diffusion({"m": saddle, "r2": 1.0})
+        return float(np.sqrt(left @ diffusion @ left / (2 * np.max(rates))))
 
-def check(p: Parameters, data: Data) -> list[checks.Check]:
-    """Rest points against closed forms; where warm starts end; who decides next to m†."""
-    found, outcomes = [], []
-    for order in p.orders:
-        rest = data[f"rest_{order}"]
-        exact = sl.theory.spiked_tensor.fixed_points(order, _known(p, order)[0])
-        apart = [
-            np.hypot(rest.m - point.overlap, rest.r2 - point.radius_squared).min()
-            for point in exact
-        ]
-        name = f"distance of rest points by search from closed forms, k = {order}"
-        found.append(checks.exact(name, max(apart), 0.0, 1e-6, note=f"{len(exact)} points"))
-        outcomes.append(_learned(p, data, "warm", order))
-    lost, learned = np.concatenate(outcomes, axis=1)
-    for word, hits, expected in (("below", lost, 0.0), ("above", learned, 1.0)):
-        name = f"share of starts {word} m† that learn, all k"
-        found.append(checks.proportion(name, int(hits.sum()), hits.size, expected))
-    for order in p.orders:
-        near = _learned(p, data, "near", order)
-        # on both sides, so that the first correction in 1/√n, which favours one, cancels
-        stayed = near[OFFSETS == 1].sum() + (~near[OFFSETS == -1]).sum()
-        name = f"share that ends on its side of m† from one s.d. away, k = {order}"
-        found.append(checks.proportion(name, int(stayed), 2 * p.runs, float(stats.norm.cdf(1))))
-    return found
+    def check(self, data: Data) -> list[Check]:
+        """Rest points against closed forms; where warm starts end; who decides next to m†."""
+        told = []
+        for order in self.orders:
+            rest = data["rest"].sel(order=order)
+            exact = sl.theory.spiked_tensor.fixed_points(order, self.task(order).snr)
+            apart = [
+                np.hypot(rest.m - point.overlap, rest.r2 - point.radius_squared).min()
+                for point in exact
+            ]
+            name = f"distance of rest points by search from closed forms, k = {order}"
+            told.append(checks.exact(name, max(apart), 0.0, 1e-6, note=f"{len(exact)} points"))
+        for start, (word, expected) in enumerate((("below", 0.0), ("above", 1.0))):
+            hits = data["warm"].learned.isel(start=start)
+            name = f"share of starts {word} m† that learn, all k"
+            told.append(checks.proportion(name, int(hits.sum()), hits.size, expected))
+        for order in self.orders:
+            near = data["near"].learned.sel(order=order).values
+            # on both sides, so that the first correction in 1/√n, which favours one, cancels
+            stayed = int(near[OFFSETS == 1].sum() + (~near[OFFSETS == -1]).sum())
+            name = f"share that ends on its side of m† from one s.d. away, k = {order}"
+            told.append(checks.proportion(name, stayed, 2 * self.runs, float(stats.norm.cdf(1))))
+        return told
 
+    def draw(self, data: Data) -> Figure:
+        """Portraits with warm starts; below, the probability to learn across m†."""
+        figure, panels = sl.plot.panels(2, len(self.orders), height=3.4)
+        for (upper, lower), order in zip(panels.T, self.orders, strict=True):
+            self.draw_portrait(upper, data, order)
+            near = data["near"].sel(order=order)
+            noise, hits = float(near.noise), near.learned.sum("run")
+            label = f"share of {self.runs} runs from each start, 95 % interval"
+            sl.plot.proportions(hits, self.runs, noise * OFFSETS, label=label, axes=lower)
+            x = np.linspace(-2.5, 2.5, 201)
+            label = r"diffusive limit at $(m_\dagger, 1)$"
+            lower.plot(noise * x, stats.norm.cdf(x), "k", label=label)
+            lower.set(xlabel=r"start: $\sqrt{n}\,(m - m_\dagger)$")
+            lower.set_ylabel(r"probability to reach $m_\star$")
+        sl.plot.legend_below(figure, 3 if len(self.orders) > 1 else 1)
+        return figure
 
-def draw(p: Parameters, data: Data) -> Figure:
-    """Portraits with warm starts; below, the probability to learn across m†."""
-    figure, panels = picture.panels(2, len(p.orders), height=3.4)
-    for (upper, lower), order in zip(panels.T, p.orders, strict=True):
-        snr, _, star = _known(p, order)
-        limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=order, snr=snr))
-        sl.plot.portrait(
-            limit,
-            "m",
-            "r2",
-            x_range=(-0.15 * star, 1.25 * star),
-            y_range=(0.7, 1.3),
-            fixed_points=False,
-            axes=upper,
-            points=61,
-        )
-        _draw_runs(upper, p, data[f"warm_{order}"])
-        for point in sl.theory.spiked_tensor.fixed_points(order, snr):
-            if point.radius_squared > 0 and point.overlap >= 0:
-                picture.rest_point(upper, point.overlap, point.radius_squared, stable=point.stable)
-        upper.set_title(f"k = {order}, λ = {snr:.3g}")
-        _draw_probability(lower, p, data, order)
-    picture.legend(figure, panels, columns=3 if len(p.orders) > 1 else 1)
-    return figure
-
-
-def _draw_runs(panel: Axes, p: Parameters, runs: xr.Dataset) -> None:
-    for first, colour, word in ((0, "purple", "below"), (p.runs, "blue", "above")):
-        few = runs.isel(run=slice(first, first + SHOWN))
-        shade = sl.plot.style.PALETTE[colour]
-        panel.plot(few.m.T, few.r2.T, color=shade, alpha=0.5, lw=0.6)
-        label = f"{SHOWN} runs of SGD that start {word} $m_\\dagger$"
-        panel.plot(few.m[:, -1], few.r2[:, -1], ".", color=shade, ms=7, label=label)
-
-
-def _draw_probability(panel: Axes, p: Parameters, data: Data, order: int) -> None:
-    noise = float(data[f"saddle_{order}"].noise)
-    hits = _learned(p, data, "near", order).sum(axis=1)
-    interval = [stats.binomtest(int(hit), p.runs).proportion_ci(0.95) for hit in hits]
-    errors = [hits / p.runs - [i.low for i in interval], [i.high for i in interval] - hits / p.runs]
-    label = f"share of {p.runs} runs from each start, 95 % interval"
-    colour = sl.plot.style.SIMULATION
-    panel.errorbar(noise * OFFSETS, hits / p.runs, errors, fmt="o", color=colour, ms=4, label=label)
-    x = np.linspace(-2.5, 2.5, 201)
-    panel.plot(noise * x, stats.norm.cdf(x), "k", label=r"diffusive limit at $(m_\dagger, 1)$")
-    panel.set(
-        xlabel=r"start: $\sqrt{n}\,(m - m_\dagger)$", ylabel=r"probability to reach $m_\star$"
-    )
-
-
-EXPERIMENT = Experiment(
-    paper="BGJ22",
-    figure="Prop. 3.2, Remark 3",
-    claim="Tensor PCA above λ_c: warm starts with m < m† fail, with m > m† they reach m⋆.",
-    parameters=Parameters,
-    tiny={"orders": (3,), "dim": 1000, "runs": 48, "time": 2.0},
-    quick={"runs": 128},
-    compute=compute,
-    check=check,
-    draw=draw,
-    headline=True,
-)
+    def draw_portrait(self, panel: Axes, data: Data, order: int) -> None:
+        """The drift, rest points, and runs from both sides of m†."""
+        task, (_, star) = self.task(order), self.overlaps(order)
+        area: Any = {"x_range": (-0.15 * star, 1.25 * star), "y_range": (0.7, 1.3), "points": 61}
+        limit, points = sl.effective_dynamics(task), marks(order, task.snr)
+        sl.plot.portrait(limit, "m", "r2", **area, fixed_points=points, axes=panel)
+        for start, (colour, word) in enumerate((("C4", "below"), ("C0", "above"))):
+            few = data["warm"].sel(order=order, start=start).isel(run=slice(SHOWN))
+            panel.plot(few.m.T, few.r2.T, color=colour, alpha=0.5, lw=0.6)
+            label = f"{SHOWN} runs of SGD that start {word} $m_\\dagger$"
+            panel.plot(few.m[:, -1], few.r2[:, -1], ".", color=colour, ms=7, label=label)
+        panel.set_title(f"k = {order}, λ = {task.snr:.3g}")
