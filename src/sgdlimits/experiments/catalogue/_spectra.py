@@ -1,5 +1,6 @@
 """What the experiments on spectra share: the size of the matrices, and matrices of fresh data."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,27 @@ def fresh(task: Any, state: Any, dim: int, samples: int, seed: int) -> sl.spectr
     return sl.spectra.Empirical(task, training.unseen(samples), weights.W, weights.v)
 
 
-def repeated(outliers: list[sl.spectra.Outlier]) -> list[float]:
-    """The values of outliers, each as often as its multiplicity says."""
-    return [outlier.value for outlier in outliers for _ in range(outlier.multiplicity)]
+def of_outliers(
+    spectrum: sl.spectra.EffectiveSpectrum,
+    size: int,
+    number: Callable[[sl.spectra.Outlier], float] = lambda outlier: outlier.value,
+) -> np.ndarray:
+    """A number for each outlier, as often as its multiplicity says; NaN after the last of them.
+
+    Args:
+        spectrum: whose outliers are taken.
+        size: of the array; more outliers are an error.
+        number: the eigenvalue by default.
+    """
+    every = [number(outlier) for outlier in spectrum.outliers for _ in range(outlier.multiplicity)]
+    return np.pad(np.array(every, dtype=float), (0, size - len(every)), constant_values=np.nan)
+
+
+def beyond(gaps: np.ndarray) -> float:
+    """The size of a mean over independent draws, less two standard errors, at least 0.
+
+    >>> beyond(np.array([-1.0, -1.0, -1.0])), beyond(np.array([-1.0, 1.0, 0.0]))
+    (1.0, 0.0)
+    """
+    error = gaps.std(ddof=1) / np.sqrt(len(gaps))
+    return float(np.maximum(0.0, abs(gaps.mean()) - 2 * error))  # NaN stays NaN
