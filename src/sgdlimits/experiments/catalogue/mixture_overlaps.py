@@ -92,7 +92,7 @@ class MixtureOverlaps(Softmax, Sgd):
             word, color = (r"\mu_1", "blue") if anchor == 0 else (r"\mu_2 \dots \mu_k", "orange")
             look: Any = {"label": f"SGD, overlap with ${word}$", "color": PALETTE[color]}
             sl.plot.runs(sgd.isel(anchor=anchor), most=6, axes=panel, **look)
-        panel.plot(limit.time, limit, "k", lw=1, label="limit")
+        panel.plot(limit.time, limit, "k", lw=0.6, label="limit")
         rest = self.rest_overlap(self.ridge)
         panel.axhline(rest, color="k", ls=":", lw=1, label="at rest for λ = ∞")
         panel.set_ylabel(r"$\langle x^1, \mu_b \rangle$")
