@@ -46,14 +46,18 @@ def make(trouble: str) -> None:
 
 
 def compute(p: Parameters, seed: int) -> Data:
-    """Draw normal numbers."""
+    """Draw normal numbers, and a matrix whose eigenvalues depend on the threads of BLAS."""
     if p.trouble:
         make(p.trouble)
     warnings.warn("one run diverged", RuntimeWarning, stacklevel=1)
-    values = p.shift + np.random.default_rng(seed).standard_normal(p.size)
+    random = np.random.default_rng(seed)
+    values = p.shift + random.standard_normal(p.size)
+    matrix = random.standard_normal((300, 300))
+    spectrum = np.linalg.eigvalsh(matrix @ matrix.T)
     blas = [x["num_threads"] for x in threadpoolctl.threadpool_info() if x["user_api"] == "blas"]
     threads = {"threads": _cores.usable(), "blas": max(blas)}
-    return {"numbers": xr.Dataset({"x": ("run", values)}, attrs=threads)}
+    variables = {"x": ("run", values), "spectrum": ("eigenvalue", spectrum)}
+    return {"numbers": xr.Dataset(variables, attrs=threads)}
 
 
 def check(p: Parameters, data: Data) -> list[checks.Check]:

@@ -8,10 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
+import threadpoolctl  # type: ignore[import-untyped]
 
 import sgdlimits as sl
 from sgdlimits import _cores
-from sgdlimits.experiments import Outcome, execute_all, plan, pool
+from sgdlimits.experiments import Outcome, execute, execute_all, plan, pool
 
 
 def test_a_process_that_is_killed(
@@ -45,6 +46,12 @@ def test_a_process_that_is_killed(
     assert [share["threads"] for share in shares] == [2, 4]
     assert [share["blas"] for share in shares] == [1, 1]
     assert not list(out.glob(".new-*"))
+
+    # every bit is that of a run in this process, though its BLAS would use two threads
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        here = execute(plan(fake, tmp_path / "here", preset="tiny", texts=texts[0]))
+    there, alone = (sl.results.load(x.job.folder / "numbers.nc") for x in (good, here))
+    assert there.equals(alone)
 
     # what is finished needs no process
     monkeypatch.setattr(pool, "_start", None)
