@@ -59,6 +59,12 @@ def test_show(fake: str) -> None:
     assert about["reference"] == PAPERS["BGJ22"]
 
 
+def test_names_keep_their_ends(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    commands = (["show", fake], ["run", fake, "--preset", "tiny", "--out", tmp_path])
+    assert all("…" not in call(*command).stdout for command in commands)
+
+
 def test_text_in_brackets_is_shown(fakes: Path, tmp_path: Path) -> None:
     """Which Rich would take for a style."""
     path = fakes / "fake_numbers.py"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sgdlimits.experiments import catalogue
-from sgdlimits.experiments.version import _with_imported, code_version
+from sgdlimits.experiments.version import _with_imported, code_version, library_version
 
 Write = Callable[[str, str], str]
 
@@ -54,6 +54,22 @@ def test_circles_end(write: Write) -> None:
     write("basis", "from . import main")
     write("main", "from . import basis")
     assert _with_imported("main").keys() == {"main", "basis"}
+
+
+def test_the_library_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = ("tasks/xor.py", "cli/guard.py", "experiments/catalogue/pca.py", "experiments/run.py")
+    for file in files:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("")
+    monkeypatch.setattr("sgdlimits.experiments.version._ROOT", tmp_path)
+    first = library_version.__wrapped__()
+    changed = []
+    for file in files:
+        (tmp_path / file).write_text("X = 1")
+        if library_version.__wrapped__() != first:
+            changed.append(file)
+        (tmp_path / file).write_text("")
+    assert changed == ["tasks/xor.py", "experiments/run.py"]
 
 
 def test_of_our_own_catalogue() -> None:

@@ -24,7 +24,7 @@ def print_json(value: Any) -> None:
 def print_list(rows: Sequence[Mapping[str, str]], papers: Iterable[str]) -> None:
     """Print experiments, and then the references of their papers."""
     console = Console()
-    table = Table("name", "paper", "figure", "claim", box=None, pad_edge=False)
+    table = _table("name", "paper", "figure", "claim")
     for row in rows:
         table.add_row(*map(escape, row.values()))
     console.print(table)
@@ -39,7 +39,7 @@ def print_experiment(about: Mapping[str, Any]) -> None:
     where = escape(f"{about['paper']}, {about['figure']}")
     console.print(f"[bold]{about['name']}[/bold]: {where}")
     console.print(about["claim"], f"Checks: {about['checks']}", sep="\n", markup=False)
-    table = Table("parameter", "type", "allowed", *about["presets"], "meaning", box=None)
+    table = _table("parameter", "type", "allowed", *about["presets"], "meaning")
     for row in about["parameters"]:
         values = [exact(preset[row["name"]]) for preset in about["presets"].values()]
         cells = (row["name"], row["type"], row["allowed"], *values, row["meaning"])
@@ -51,7 +51,7 @@ def print_experiment(about: Mapping[str, Any]) -> None:
 
 def print_checks(outcomes: Sequence[Outcome]) -> None:
     """Print the scorecards of all experiments in one table, and their folders."""
-    table = Table("experiment", "check", "expected", "measured", "tolerance", "verdict", box=None)
+    table = _table("experiment", "check", "expected", "measured", "tolerance", "verdict")
     for outcome in outcomes:
         for check in outcome.record["checks"] if outcome.record else []:
             error = f" ± {_rounded(check['error'], 2)}" if check["error"] else ""
@@ -80,6 +80,14 @@ def for_machines(outcome: Outcome) -> dict[str, Any]:
         "wrong_input": outcome.wrong_input,
         "error_file": str(outcome.error_file) if outcome.error_file else None,
     }
+
+
+def _table(*names: str) -> Table:
+    """Whose long words go on in the next line: a name without its end is no name."""
+    table = Table(box=None, pad_edge=False)
+    for name in names:
+        table.add_column(name, overflow="fold")
+    return table
 
 
 def _rounded(value: Any, digits: int = 4) -> str:

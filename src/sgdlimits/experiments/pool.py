@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from sgdlimits import _cores
 from sgdlimits.experiments import catalogue
+from sgdlimits.experiments.version import library_version
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -139,6 +140,7 @@ def _serve(pipe: Connection, run: Callable[[Any], Any], path: list[str]) -> None
     """In the process: run what comes through the pipe until it is closed."""
     _follow_parent()
     catalogue.__path__ = path  # experiments may have been added to it
+    library_version()  # of what has just been imported, not of what somebody edits meanwhile
     while True:
         try:
             job = pipe.recv()

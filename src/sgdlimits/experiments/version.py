@@ -18,14 +18,21 @@ _LIBRARIES = ("diffrax", "equinox", "jax", "jaxlib", "numpy", "scipy", "xarray")
 
 
 @functools.cache
-def code_version(name: str) -> str:
-    """Version and checksum of the library with one experiment, without those it does not import."""
+def library_version() -> str:
+    """Checksum of the library without experiments: of what we import, if called soon after it."""
     digest = hashlib.sha256()
     for path in sorted(_ROOT.rglob("*.py")):
         file = path.relative_to(_ROOT).as_posix()
         of_catalogue = file.startswith(_CATALOGUE) and path.name != "__init__.py"
         if not of_catalogue and not file.startswith(_NOT_COMPUTING):
             digest.update(file.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+@functools.cache
+def code_version(name: str) -> str:
+    """Version and checksum of the library with one experiment, without those it does not import."""
+    digest = hashlib.sha256(library_version().encode())
     for module, source in sorted(_with_imported(name).items()):
         digest.update(module.encode() + b"\0" + source + b"\0")
     return f"{__version__}+{digest.hexdigest()[:12]}"
