@@ -36,43 +36,7 @@ def make(trouble: str) -> None:
     raise RuntimeError(kind)
 
 
-<<<<<<< HEAD
 @experiment(
-=======
-def compute(p: Parameters, seed: int) -> Data:
-    """Draw normal numbers, and a matrix whose eigenvalues depend on the threads of BLAS."""
-    if p.trouble:
-        make(p.trouble)
-    warnings.warn("one run diverged", RuntimeWarning, stacklevel=1)
-    random = np.random.default_rng(seed)
-    values = p.shift + random.standard_normal(p.size)
-    matrix = random.standard_normal((300, 300))
-    spectrum = np.linalg.eigvalsh(matrix @ matrix.T)
-    blas = [x["num_threads"] for x in threadpoolctl.threadpool_info() if x["user_api"] == "blas"]
-    threads = {"threads": _cores.usable(), "blas": max(blas)}
-    variables = {"x": ("run", values), "spectrum": ("eigenvalue", spectrum)}
-    return {"numbers": xr.Dataset(variables, attrs=threads)}
-
-
-def check(p: Parameters, data: Data) -> list[checks.Check]:
-    """Mean zero, not five."""
-    values = data["numbers"].x.values
-    return [
-        checks.mean("mean", values, 0.0),
-        checks.mean("mean, as printed", values, p.shift, printed=5.0),
-    ]
-
-
-def draw(p: Parameters, data: Data) -> Figure:
-    """A histogram."""
-    figure, panels = picture.panels(1, 1)
-    panels[0, 0].hist(data["numbers"].x.values, label="numbers")
-    picture.legend(figure, panels)
-    return figure
-
-
-EXPERIMENT = Experiment(
->>>>>>> 7b6fa89712688913b06f46b73512d55922e94572
     paper="BGJ22",
     figure="Fig. 0",
     claim="Normal numbers have mean zero.",
@@ -88,15 +52,19 @@ class FakeNumbers(Settings):
     trouble: str = setting("", "input, value, exit, kill, sleep, or an error to raise")
 
     def compute(self, seed: int) -> Data:
-        """Draw normal numbers."""
+        """Draw normal numbers, and a matrix whose eigenvalues depend on the threads of BLAS."""
         if self.trouble:
             make(self.trouble)
         warnings.warn("one run diverged", RuntimeWarning, stacklevel=1)
-        values = self.shift + np.random.default_rng(seed).standard_normal(self.size)
+        random = np.random.default_rng(seed)
+        values = self.shift + random.standard_normal(self.size)
+        matrix = random.standard_normal((300, 300))
+        spectrum = np.linalg.eigvalsh(matrix @ matrix.T)
         pools = threadpoolctl.threadpool_info()
         blas = [pool["num_threads"] for pool in pools if pool["user_api"] == "blas"]
         threads = {"threads": _cores.usable(), "blas": max(blas)}
-        return {"numbers": xr.Dataset({"x": ("run", values)}, attrs=threads)}
+        variables = {"x": ("run", values), "spectrum": ("eigenvalue", spectrum)}
+        return {"numbers": xr.Dataset(variables, attrs=threads)}
 
     def check(self, data: Data) -> list[Check]:
         """Mean zero, not five."""
