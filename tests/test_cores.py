@@ -1,13 +1,18 @@
 """The cores that a process may use, and their division among processes."""
 
+import importlib
 import math
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import threadpoolctl  # type: ignore[import-untyped]
+import xarray as xr
 
+import sgdlimits as sl
 from sgdlimits import InputError, _cores
+from sgdlimits.simulate.chain import LANES
 
 
 @pytest.fixture(autouse=True)
@@ -111,3 +116,25 @@ def test_blas_has_one_thread_inside_and_as_many_as_before_after_it() -> None:
         with _cores.one_blas_thread():
             assert threads() == {1}
         assert threads() == {2}
+
+
+def test_simulations_use_the_threads_and_do_not_depend_on_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    used: list[int | None] = []
+
+    class Watched(ThreadPoolExecutor):
+        def __init__(self, max_workers: int | None = None) -> None:
+            used.append(max_workers)
+            super().__init__(max_workers)
+
+    module = importlib.import_module("sgdlimits.simulate.run")  # simulate is a function as well
+    monkeypatch.setattr(module, "ThreadPoolExecutor", Watched)
+
+    def simulated(threads: int) -> xr.Dataset:
+        monkeypatch.setenv(_cores.THREADS, str(threads))
+        runs = 3 * LANES + 1  # several chunks
+        return sl.simulate(sl.tasks.SpikedTensor(), dim=100, runs=runs, time=0.5, points=3)
+
+    assert simulated(1).identical(simulated(3))
+    assert used == [1, 3]

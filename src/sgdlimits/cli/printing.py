@@ -63,7 +63,8 @@ def print_checks(outcomes: Sequence[Outcome]) -> None:
                 _rounded(check["tolerance"], 2),
                 f"[{COLOURS[check['status']]}]{check['status']}",
             )
-    Console().print(table)
+    if table.row_count:
+        Console().print(table)
     for outcome in outcomes:
         if outcome.record:
             word = f"{outcome.record['seconds']['all']:.1f} s" if outcome.computed else "was there"
