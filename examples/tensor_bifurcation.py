@@ -26,8 +26,8 @@ diagrams = {}
 for order, (low, high) in RANGES.items():
     # towards the informed points of both signs, and the equator
     starts = {"m": [1.3, -1.3, 0.0], "r2": [1.0, 1.0, 1.0]}
-    task = sl.tasks.SpikedTensor(order=order)
-    diagrams[order] = sl.bifurcations(task, "snr", low, high, starts=starts)
+    limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=order))
+    diagrams[order] = limit.bifurcations("snr", low, high, init=starts)
     panel = panels[order]
     sl.plot.bifurcation(diagrams[order], "m", axes=panel)
     threshold = sl.theory.spiked_tensor.critical_snr(order)

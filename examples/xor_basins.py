@@ -28,7 +28,7 @@ def outcome(state: dict[str, np.ndarray]) -> str:
 
 def interval(basins: xr.Dataset) -> list[float]:
     """The probability of an optimal network, and the ends of its confidence interval."""
-    found = basins.sel(place="optimal")
+    found = basins.sel(basin="optimal")
     return [float(found[name]) for name in ("probability", "low", "high")]
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import sgdlimits as sl
 from sgdlimits.tasks import Task
+from tests.families.two_variances import TwoVariances
 
 
 class Case(NamedTuple):
@@ -66,4 +67,5 @@ CASES = [
     Case(sl.tasks.OnlinePCA(2.0), step=0.3),
     Case(sl.tasks.MixtureLikelihood(0.3), step=1.0),
     Case(hinge_network(), step=0.5),
+    Case(TwoVariances(), step=0.4),
 ]

@@ -20,9 +20,9 @@ SUFFIXES = pytest.mark.parametrize("suffix", [".zarr", ".nc"])
 def multi_index(seed: int = 0) -> xr.Dataset:
     rng = np.random.default_rng(seed)
     shapes: dict[str, tuple[str, ...]] = {
-        "R": ("run", "time", "neuron", "neuron_"),
         "v": ("run", "time", "neuron"),
         "M": ("run", "time", "neuron", "anchor"),
+        "R": ("run", "time", "neuron", "neuron_"),
         "diverged": ("run",),
         "diverged_at": ("run",),
     }
@@ -53,6 +53,7 @@ def multi_index(seed: int = 0) -> xr.Dataset:
             "seed": 0,
             "note": None,
         },
+        symmetric=["R"],
     )
 
 
@@ -339,7 +340,7 @@ def test_missing_entries_are_filled_only_if_asked() -> None:
     ("name", "values", "function", "said"),
     [
         ("snr", [], pca, r"^values=\[\] is not allowed"),
-        ("snr", [1.0, 1.0], pca, r"each value of snr must be there once"),
+        ("snr", [1.0, 1.0], pca, r"values of snr must differ"),
         ("snr", [math.nan], pca, r"^values=\[nan\] is not allowed"),
         ("snr", [None], pca, r"^values=\[None\] is not allowed"),
         ("time", [1.0], pca, r"^name='time' is not allowed: the results of the function have a"),
@@ -349,7 +350,7 @@ def test_missing_entries_are_filled_only_if_asked() -> None:
             "snr",
             [1.0, 2.0],
             lambda snr: pca(snr) if snr < 2 else pca(snr).assign(x=1.0),
-            r"^the results for snr=1.0 and snr=2.0 are not allowed: they differ in x; all must",
+            r"^the results for snr=1.0 and snr=2.0 are not allowed: they differ in x; variables",
         ),
     ],
 )

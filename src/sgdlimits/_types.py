@@ -4,10 +4,11 @@ Shape letters, everywhere: ``K`` neurons, ``r`` anchors, ``k`` mixture component
 ``n`` flat coordinates, ``q`` quadrature nodes, ``d`` data dimension, ``runs`` independent runs.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Array, Float, Int
 
 State = dict[str, np.ndarray]
@@ -36,13 +37,11 @@ class Estimate(NamedTuple):
     error: np.ndarray | Float[Array, "..."]
 
 
-# Arguments that we validate ourselves. Static checkers see the type that is meant; at run time they
-# are not checked, so that wrong input meets our own ValueError also where annotations are enforced.
-if TYPE_CHECKING:
-    Number = float
-    WholeNumber = int
-    Word = str
-    Flag = bool
-    StateLike = Mapping[str, Any]  # anything that can be read as a state: numbers, lists or arrays
-else:
-    Number = WholeNumber = Word = Flag = StateLike = Any
+# Arguments, validated where they enter: an integer is a number too.
+Number = float
+WholeNumber = int
+Word = str
+Flag = bool
+StateLike = Mapping[str, Any]  # anything that can be read as a state: numbers, lists or arrays
+Matrix = Sequence[Sequence[float]] | np.ndarray
+Numbers = Sequence[float] | np.ndarray | xr.DataArray  # such as times, or values along an axis

@@ -9,7 +9,7 @@ import scipy.stats
 import xarray as xr
 
 import sgdlimits as sl
-from sgdlimits.simulate import multi_index_chain, spiked_tensor
+from sgdlimits.simulate.chain import Freedom
 from tests.cases import CASES, Case
 
 DIM, RUNS, TIME, POINTS = 120, 512, 1.5, 4  # just above where chi-squares are drawn by a series
@@ -74,17 +74,17 @@ def test_same_law(index: int) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
-@pytest.mark.parametrize("index", [1, 3, 8])
+@pytest.mark.parametrize("index", [1, 3, 8, 14])
 def test_without_the_orthogonal_part_it_fails(
     index: int, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Negative control: no noise, or half of it, in the directions that nothing spans."""
 
-    def fewer(dof: int) -> tuple[object, int | None]:
-        return (jnp.asarray(dof * share), None) if share else (jnp.asarray(0.0), 0)
+    def fewer(*dof: int) -> Freedom:
+        few = [None if share else 0 for _ in dof]
+        return Freedom(jnp.asarray(dof) * share, tuple(few))
 
-    monkeypatch.setattr(multi_index_chain, "degrees", fewer)
-    monkeypatch.setattr(spiked_tensor, "degrees", fewer)
+    monkeypatch.setattr(Freedom, "of", staticmethod(fewer))
     means, _, least = distances(simulate(CASES[index], "chain", seed=1), direct(index))
     assert means > 8
     assert least < 1e-6

@@ -8,7 +8,7 @@ import pytest
 
 import sgdlimits as sl
 from sgdlimits import theory
-from sgdlimits.dynamics.basins import exact_interval
+from sgdlimits.dynamics.rest.basins import exact_interval
 
 XOR = sl.tasks.XorMixture(precision=math.inf, ridge=0.05)
 
@@ -37,8 +37,8 @@ def test_xor_starts_go_where_their_signs_say(limit: Any) -> None:
     found = limit.basins(starts, into=learned)
     assert found.attrs["not_arrived"] == 0
     expected = [len(set(row)) for row in roles(starts["v"], starts["M"]).tolist()]
-    np.testing.assert_array_equal(found.place.values[found.reached.values], expected)
-    success = found.sel(place=4)
+    np.testing.assert_array_equal(found.basin.values[found.reached.values], expected)
+    success = found.sel(basin=4)
     assert success.low < theory.xor.success_probability(4) < success.high
     assert found.hits.sum() == 1024
     # SGD in dimension 500 is sorted by the same solver
@@ -46,7 +46,7 @@ def test_xor_starts_go_where_their_signs_say(limit: Any) -> None:
     ends = limit.basins(runs, into=learned)
     assert ends.attrs["not_arrived"] == 0
     error = math.sqrt(3 / 32 * 29 / 32 / 256)
-    assert abs(float(ends.probability.sel(place=4)) - 3 / 32) < 4 * error
+    assert abs(float(ends.probability.sel(basin=4)) - 3 / 32) < 4 * error
 
 
 def test_the_two_halves_of_the_binary_mixture() -> None:
@@ -58,7 +58,7 @@ def test_the_two_halves_of_the_binary_mixture() -> None:
         return task.random_states(10**8, seed, range(count))
 
     found = limit.basins(law, count=512, seed=2)
-    assert found.sizes["place"] == 4
+    assert found.sizes["basin"] == 4
     v = law(512, 2)["v"]
     opposite = np.mean(v[:, 0] * v[:, 1] < 0)
     stable = found.where(found.stability == "stable", drop=True)
@@ -71,7 +71,7 @@ def test_exact_symmetry_stays_at_the_saddle_and_divergence_is_counted() -> None:
     limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=3, snr=4.0))
     starts = {"m": np.array([0.0, 0.0, 2.0, -2.0]), "r2": np.array([1.0, 2.0, 1.0, 300.0])}
     found = limit.basins(starts, time=20.0)
-    assert found.sizes["place"] == 2
+    assert found.sizes["basin"] == 2
     np.testing.assert_allclose(found.m[0], 0.0, atol=1e-12)
     weak = limit.basins({"m": np.full(2, 1e-9), "r2": np.ones(2)}, time=1e-3)
     assert weak.probability.values.tolist() == [1.0]
@@ -81,7 +81,7 @@ def test_starts_that_do_not_come_to_rest_are_counted(limit: Any) -> None:
     starts = XOR.random_states(100, 1, range(3))
     found = limit.basins({name: 20 * x for name, x in starts.items()}, time=0.01)
     assert found.attrs["not_arrived"] == 3
-    assert found.sizes["place"] == 0
+    assert found.sizes["basin"] == 0
     assert found.reached.values.tolist() == [-1, -1, -1]
 
 
@@ -90,12 +90,12 @@ def test_starts_that_do_not_come_to_rest_are_counted(limit: Any) -> None:
     [
         ({"m": 0.0, "r2": 1.0}, {}, "one leading axis"),
         ({"m": np.zeros(2), "r2": np.ones(3)}, {}, "one leading axis"),
-        ({"m": np.zeros(2)}, {}, r"sample=\['m'\]"),
-        (3, {}, "sample=int"),
+        ({"m": np.zeros(2)}, {}, r"init=\['m'\]"),
+        (3, {}, "init=int"),
         ({"m": np.zeros(2), "r2": -np.ones(2)}, {}, "r2"),
         ({"m": np.zeros(2), "r2": np.ones(2)}, {"time": 0}, "time=0"),
         ({"m": np.zeros(2), "r2": np.ones(2)}, {"confidence": 1.0}, "confidence=1.0"),
-        (lambda count, seed: None, {}, "sample=NoneType"),
+        (lambda count, seed: None, {}, "init=NoneType"),
         (lambda count, seed: None, {"count": 0}, "count=0"),
     ],
 )

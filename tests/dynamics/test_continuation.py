@@ -14,13 +14,21 @@ import xarray as xr
 import sgdlimits as sl
 from sgdlimits import theory
 from sgdlimits._precision import double_precision
-from sgdlimits.dynamics import EffectiveDynamics
-from sgdlimits.dynamics.continuation import Tracer
-from sgdlimits.dynamics.family import make_family
+from sgdlimits.dynamics.branches import diagram as diagram_module
+from sgdlimits.dynamics.branches.continuation import Tracer
+from sgdlimits.dynamics.branches.moving import MovingModel, moving_model
+from sgdlimits.dynamics.branches.special_points import Examined, examine
 from sgdlimits.dynamics.model import Model
-from sgdlimits.dynamics.special_points import Examined, examine
 from sgdlimits.tasks import SpikedTensor, Task
 from tests.tasks.instances import IDS, TASKS
+
+
+def family_of(
+    task: Task, parameter: str, low: float, high: float, step: float, nodes: int
+) -> MovingModel:
+    limit = sl.effective_dynamics(task, step, nodes=nodes)
+    return moving_model(limit, parameter, low, high)
+
 
 INFORMED = {"m": [1.25, 0.0], "r2": [1.0, 1.0]}
 
@@ -42,7 +50,9 @@ def specials(diagram: xr.Dataset, kind: str) -> np.ndarray:
 @pytest.mark.parametrize(("order", "low", "high"), [(3, 2.0, 8.0), (4, 5.0, 12.0)])
 def test_informed_rest_points_meet_at_the_critical_snr(order: int, low: float, high: float) -> None:
     task = SpikedTensor(order=order)
-    diagram = sl.bifurcations(task, "snr", low, high, starts=INFORMED, at=[0.9 * high])
+    diagram = sl.effective_dynamics(task).bifurcations(
+        "snr", low, high, init=INFORMED, search_at=[0.9 * high]
+    )
     critical = theory.spiked_tensor.critical_snr(order)
     (fold,) = specials(diagram, "fold")
     np.testing.assert_allclose(fold, critical, rtol=1e-12)
@@ -69,8 +79,8 @@ def test_informed_rest_points_meet_at_the_critical_snr(order: int, low: float, h
 
 @double_precision
 def test_by_moving_the_parameter_alone_no_one_passes_a_fold() -> None:
-    family = make_family(SpikedTensor(order=3), "snr", 2.0, 8.0, 1.0, 2)
-    tracer, last = Tracer(family, 0), np.array([1.0, 1.0, family.place(4.0)])
+    family = family_of(SpikedTensor(order=3), "snr", 2.0, 8.0, 1.0, 2)
+    tracer, last = Tracer(family, 0), np.array([1.0, 1.0, family.position(4.0)])
     for place in np.arange(last[-1], 0.0, -0.01):
         guess = np.append(last[:2], place)
         found = tracer.solve(last, guess, np.array([0.0, 0.0, 1.0]))
@@ -83,8 +93,8 @@ def test_by_moving_the_parameter_alone_no_one_passes_a_fold() -> None:
 
 
 def test_pitchfork_of_the_matrix() -> None:
-    diagram = sl.bifurcations(
-        SpikedTensor(order=2), "snr", 0.5, 2.0, starts=INFORMED, at=[0.7, 1.7]
+    diagram = sl.effective_dynamics(SpikedTensor(order=2)).bifurcations(
+        "snr", 0.5, 2.0, init=INFORMED, search_at=[0.7, 1.7]
     )
     np.testing.assert_allclose(specials(diagram, "branch"), [1.0, 1.0], rtol=1e-9)
     equator, fork = sorted(branches(diagram), key=lambda branch: np.ptp(branch.m.values))
@@ -96,8 +106,8 @@ def test_pitchfork_of_the_matrix() -> None:
 
 def test_the_step_can_move_too() -> None:
     """λ_c is proportional to step^(k/2)."""
-    diagram = sl.bifurcations(
-        SpikedTensor(order=3, snr=4.0), "step", 0.2, 2.0, starts=INFORMED, at=[0.5]
+    diagram = sl.effective_dynamics(SpikedTensor(order=3, snr=4.0)).bifurcations(
+        "step", 0.2, 2.0, init=INFORMED, search_at=[0.5]
     )
     critical = (4.0 / theory.spiked_tensor.critical_snr(3)) ** (2 / 3)
     np.testing.assert_allclose(specials(diagram, "fold"), [critical], rtol=1e-10)
@@ -122,7 +132,9 @@ def test_points_and_rings_of_the_binary_mixture_shrink_to_the_origin() -> None:
     starts = both(aligned([1.0, 1.0], [-1.0, -1.0]), aligned([0.5, 0.5], [1.0, 1.0]))
     starts = both(starts, aligned([0.0, 0.0], [0.0, 0.0]))
     task = sl.tasks.BinaryMixture(precision=math.inf)
-    diagram = sl.bifurcations(task, "ridge", 0.05, 0.3, starts=starts, at=[0.11, 0.23])
+    diagram = sl.effective_dynamics(task).bifurcations(
+        "ridge", 0.05, 0.3, init=starts, search_at=[0.11, 0.23]
+    )
     found = {float(np.sign(b.v[0]).sum()): b for b in branches(diagram) if np.any(b.v[0])}
     (origin,) = [b for b in branches(diagram) if not np.any(b.v[0])]
     assert len(branches(diagram)) == 3
@@ -145,7 +157,7 @@ def test_points_and_rings_of_the_binary_mixture_shrink_to_the_origin() -> None:
 @double_precision
 def follow(task: Task, parameter: str, low: float, high: float, start: dict[str, Any]) -> Any:
     """The curve through the rest point near ``start`` in the middle of the range, as it is."""
-    family = make_family(task, parameter, low, high, 1.0, 128)
+    family = family_of(task, parameter, low, high, 1.0, 128)
     vector = family.first.ravel({name: x[0] for name, x in start.items()})
     found = Tracer(family, 0).curve(np.append(vector, 0.5))
     values = np.array([float(family.value(float(point.x[-1]))) for point in found.points])
@@ -179,9 +191,9 @@ def test_the_noiseless_point_is_reached_like_one_over_precision() -> None:
 def test_on_the_sphere() -> None:
     """Phase retrieval learns at steps below 2/(12 + noise) and has the excess risk of paper 002."""
     noise, task = 0.2, sl.tasks.PhaseRetrieval(noise=0.2)
-    family = make_family(task, "step", 0.02, 0.3, 1.0, 2)
+    family = family_of(task, "step", 0.02, 0.3, 1.0, 2)
     tracer = Tracer(family, 0)
-    points = examine(tracer, tracer.curve(np.array([0.97, 0.05, family.place(0.05)])))
+    points = examine(tracer, tracer.curve(np.array([0.97, 0.05, family.position(0.05)])))
     steps = [float(family.value(float(examined.point.x[-1]))) for examined in points]
     np.testing.assert_allclose([steps[0], steps[-1]], 0.02, rtol=1e-12)
     for step, (point, spectrum, kind) in zip(steps, points, strict=True):
@@ -230,7 +242,7 @@ class NormalForm(Model):
 
 @double_precision
 def curve(case: int, m: float, r: float, mu: float) -> list[Examined]:
-    family = make_family(SpikedTensor(), "snr", 0.5, 1.5, 1.0, 2)
+    family = family_of(SpikedTensor(), "snr", 0.5, 1.5, 1.0, 2)
     task, step = family.first.task, family.first.step
     first = NormalForm(task, step, family.first.tolerance, jnp.asarray(case))
     tracer = Tracer(eqx.tree_at(lambda f: f.first, family, first), 0)
@@ -276,7 +288,7 @@ def test_the_edge_of_the_states() -> None:
 def test_every_real_parameter_moves_all_that_depends_on_it(task: Task) -> None:
     names = [name for name, value in task.arguments().items() if isinstance(value, float)]
     for name in names:
-        family = make_family(task, name, 0.2, 0.9, 1.0, 16)
+        family = family_of(task, name, 0.2, 0.9, 1.0, 16)
         expected = task.replace(**{name: float(family.value(0.3))})
         moved = jax.tree.leaves(family.at(0.3).task)
         for got, wanted in zip(moved, jax.tree.leaves(expected), strict=True):
@@ -284,7 +296,9 @@ def test_every_real_parameter_moves_all_that_depends_on_it(task: Task) -> None:
 
 
 def test_results_can_be_stored(tmp_path: Path) -> None:
-    diagram = sl.bifurcations(SpikedTensor(order=3), "snr", 2.0, 4.0, starts=INFORMED, at=[3.9])
+    diagram = sl.effective_dynamics(SpikedTensor(order=3)).bifurcations(
+        "snr", 2.0, 4.0, init=INFORMED, search_at=[3.9]
+    )
     for name in ("diagram.nc", "diagram.zarr"):
         sl.results.save(diagram, tmp_path / name)
         xr.testing.assert_identical(sl.results.load(tmp_path / name), diagram)
@@ -293,9 +307,11 @@ def test_results_can_be_stored(tmp_path: Path) -> None:
 
 
 def test_nothing_found_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(EffectiveDynamics, "fixed_points", lambda *_: [])
-    with pytest.warns(RuntimeWarning, match="no rest point was found at noise = 0.2: give starts"):
-        diagram = sl.bifurcations(sl.tasks.PhaseRetrieval(), "noise", 0.1, 0.3, at=0.2)
+    monkeypatch.setattr(diagram_module, "fixed_points", lambda *_, **__: [])
+    with pytest.warns(RuntimeWarning, match="no rest point was found at noise = 0.2: give init"):
+        diagram = sl.effective_dynamics(sl.tasks.PhaseRetrieval()).bifurcations(
+            "noise", 0.1, 0.3, search_at=0.2
+        )
     assert dict(diagram.sizes) == {"branch": 0, "point": 0, "neuron": 1, "anchor": 1, "neuron_": 1}
 
 
@@ -308,15 +324,15 @@ def test_nothing_found_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"high": math.inf}, "high=inf is not allowed: high must be finite"),
         ({"low": "a"}, "low='a' is not allowed"),
         ({"parameter": "step", "low": 0.0}, "step=0.0 is not allowed"),
-        ({"at": [5.0]}, r"at=\[5.0\] is not allowed: at must list values of snr between low=2"),
-        ({"at": []}, "at=.* is not allowed"),
-        ({"nodes": 1}, "nodes=1 is not allowed"),
+        (
+            {"search_at": [5.0]},
+            r"at=\[5.0\] is not allowed: search_at must list values of snr between low=2",
+        ),
+        ({"search_at": []}, "at=.* is not allowed"),
         ({"seed": -1}, "seed=-1 is not allowed"),
-        ({"step": -1.0}, "step=-1.0 is not allowed"),
-        ({"task": 3}, "task=3 is not allowed"),
     ],
 )
 def test_wrong_input(arguments: dict[str, Any], message: str) -> None:
-    given = {"task": SpikedTensor(order=3), "parameter": "snr", "low": 2.0, "high": 4.0}
+    given: dict[str, Any] = {"parameter": "snr", "low": 2.0, "high": 4.0}
     with pytest.raises(ValueError, match=message):
-        sl.bifurcations(**(given | arguments))
+        sl.effective_dynamics(SpikedTensor(order=3)).bifurcations(**(given | arguments))

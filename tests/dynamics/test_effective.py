@@ -220,10 +220,10 @@ def test_wrong_input_to_the_constructor(arguments: dict[str, Any], parts: list[s
         ("drift", {"state": {"m": 0.0, "r2": -1.0}}, ["r2", "-1.0", ">= 0"]),
         ("drift", {"state": {"m": 0.0, "r2": math.nan}}, ["r2", "finite"]),
         ("unravel", {"vector": [1.0]}, ["vector", "(1,)", "(2,)"]),
-        ("solve", {"state": POINT, "time": -1.0}, ["time=-1.0", "positive"]),
-        ("solve", {"state": POINT, "points": 1}, ["points=1", ">= 2"]),
-        ("sample_paths", {"state": POINT, "dim": 1}, ["dim=1", "dim >= 2"]),
-        ("sample_paths", {"state": POINT, "runs": 0}, ["runs=0", ">= 1"]),
+        ("solve", {"init": POINT, "time": -1.0}, ["time=-1.0", "positive"]),
+        ("solve", {"init": POINT, "points": 1}, ["points=1", ">= 2"]),
+        ("sample_paths", {"init": POINT, "dim": 1}, ["dim=1", "dim >= 2"]),
+        ("sample_paths", {"init": POINT, "runs": 0}, ["runs=0", ">= 1"]),
     ],
 )
 def test_wrong_input(method: str, arguments: dict[str, Any], parts: list[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import sgdlimits as sl
 from sgdlimits import theory
-from sgdlimits.dynamics.fixed_points import FixedPoint
+from sgdlimits.dynamics.rest.search import FixedPoint
 
 
 @pytest.mark.parametrize(("order", "snr"), [(2, 0.7), (2, 2.0), (3, 4.0), (4, 8.0), (5, 16.0)])

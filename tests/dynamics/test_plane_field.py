@@ -48,7 +48,9 @@ def is_the_drift(limit: EffectiveDynamics, field: xr.Dataset, j: int, i: int) ->
 
 
 def test_two_statistics_need_no_others() -> None:
-    field = PCA.field("m", "r2", np.linspace(-1, 1, 5), np.linspace(-0.5, 1.5, 9))
+    field = PCA.drift_in_plane(
+        "m", "r2", x_values=np.linspace(-1, 1, 5), y_values=np.linspace(-0.5, 1.5, 9)
+    )
     assert field.x_velocity.dims == field.y_velocity.dims == ("y", "x")
     for j, i in ((2, 0), (5, 3), (8, 4)):
         is_the_drift(PCA, field, j, i)
@@ -60,19 +62,23 @@ def test_two_statistics_need_no_others() -> None:
     expected = sl.theory.spiked_tensor.drift(m, r2, order=2, snr=2.0, step=0.5)
     np.testing.assert_allclose(kept.x_velocity, expected.overlap, atol=1e-12)
     np.testing.assert_allclose(kept.y_velocity, expected.radius_squared, atol=1e-12)
-    swapped = PCA.field("r2", "m", kept.y, kept.x)
+    swapped = PCA.drift_in_plane("r2", "m", x_values=kept.y, y_values=kept.x)
     np.testing.assert_array_equal(swapped.x_velocity, kept.y_velocity.transpose())
 
 
 def test_a_point_does_not_depend_on_the_rest_of_the_grid() -> None:
-    whole = PCA.field("m", "r2", np.linspace(-1, 1, 9), np.linspace(0, 2, 9))
-    single = PCA.field("m", "r2", [whole.x.values[5]], [whole.y.values[7]])
+    whole = PCA.drift_in_plane(
+        "m", "r2", x_values=np.linspace(-1, 1, 9), y_values=np.linspace(0, 2, 9)
+    )
+    single = PCA.drift_in_plane(
+        "m", "r2", x_values=[whole.x.values[5]], y_values=[whole.y.values[7]]
+    )
     assert single.x_velocity.values == whole.x_velocity.values[7, 5]
 
 
 def test_provenance_and_storage(tmp_path: Path) -> None:
-    field = PCA.field("m", "r2", [0.0, 1.0], [-1.0, 1.0])
-    noted = {"kind": "field", "task": "SpikedTensor", "x": "m", "y": "r2", "others": "held"}
+    field = PCA.drift_in_plane("m", "r2", x_values=[0.0, 1.0], y_values=[-1.0, 1.0])
+    noted = {"kind": "plane", "task": "SpikedTensor", "x": "m", "y": "r2", "others": "held"}
     assert {name: field.attrs[name] for name in noted} == noted
     assert field.attrs["step"] == 0.5
     assert sl.results.parameters(field)["snr"] == 2.0
@@ -82,7 +88,7 @@ def test_provenance_and_storage(tmp_path: Path) -> None:
 
 def test_held_statistics_stay() -> None:
     grid = np.linspace(-1, 1, 4)
-    field = MIXTURE.field("M[0,mu]", "v[0]", grid, grid, at=AWAY)
+    field = MIXTURE.drift_in_plane("M[0,mu]", "v[0]", x_values=grid, y_values=grid, state=AWAY)
     for j, i in ((0, 0), (3, 1), (2, 3)):
         is_the_drift(MIXTURE, field, j, i)
     np.testing.assert_array_equal(field.v.values[..., 1], AWAY["v"][1])
@@ -94,7 +100,14 @@ def test_held_statistics_stay() -> None:
 
 
 def test_slaved_statistics_rest_where_their_own_motion_takes_them() -> None:
-    field = MIXTURE.field("M[0,mu]", "v[0]", [0.2, 0.9], [0.3, 0.5, 1.1], AWAY, "slaved")
+    field = MIXTURE.drift_in_plane(
+        "M[0,mu]",
+        "v[0]",
+        x_values=[0.2, 0.9],
+        y_values=[0.3, 0.5, 1.1],
+        state=AWAY,
+        others="slaved",
+    )
     for j, i in np.ndindex(3, 2):
         is_the_drift(MIXTURE, field, j, i)
         drift = MIXTURE.drift(state_at(MIXTURE, field, j, i))
@@ -111,14 +124,14 @@ def test_slaved_statistics_rest_where_their_own_motion_takes_them() -> None:
     for name, value in state.items():
         np.testing.assert_allclose(field[name].values[2, 1], value, atol=1e-3)
     # negative control: held, they are elsewhere and move
-    held = MIXTURE.field("M[0,mu]", "v[0]", [0.9], [1.1], AWAY)
+    held = MIXTURE.drift_in_plane("M[0,mu]", "v[0]", x_values=[0.9], y_values=[1.1], state=AWAY)
     assert held.others_speed.values > 0.01
     assert abs(held.y_velocity.values - field.y_velocity.values[2, 1]) > 0.001
 
 
 def test_on_the_sphere_the_others_make_room() -> None:
     grid = np.linspace(-1.2, 1.2, 7)
-    field = SPHERE.field(*OVERLAPS, grid, grid, at=ON_SPHERE)
+    field = SPHERE.drift_in_plane(*OVERLAPS, x_values=grid, y_values=grid, state=ON_SPHERE)
     m0, m1 = np.meshgrid(grid, grid)
     exists = (np.abs(m0) < 1) & (np.abs(m1) < 1) & ((1 - m0**2) * (1 - m1**2) > 0.09)
     np.testing.assert_array_equal(np.isfinite(field.x_velocity.values), exists)
@@ -130,7 +143,9 @@ def test_on_the_sphere_the_others_make_room() -> None:
 
 
 def test_on_the_sphere_only_what_it_leaves_free_can_rest() -> None:
-    field = SPHERE.field(*OVERLAPS, [0.2, 0.7], [-0.4, 0.1], ON_SPHERE, "slaved")
+    field = SPHERE.drift_in_plane(
+        *OVERLAPS, x_values=[0.2, 0.7], y_values=[-0.4, 0.1], state=ON_SPHERE, others="slaved"
+    )
     for j, i in np.ndindex(2, 2):
         is_the_drift(SPHERE, field, j, i)
         drift = SPHERE.drift(state_at(SPHERE, field, j, i))
@@ -151,25 +166,29 @@ def test_on_the_sphere_only_what_it_leaves_free_can_rest() -> None:
         ({"y_values": 1.0}, r"y_values=1.0 is not allowed: .*increasing"),
         ({"x_values": [0.0, math.nan]}, r"x_values=.* is not allowed: .*finite"),
         ({"others": "fixed"}, r"others='fixed' is not allowed: .*'held', 'slaved'"),
-        ({"at": {"m": 1.0}}, r"state=\['m'\] is not allowed"),
+        ({"state": {"m": 1.0}}, r"state=\['m'\] is not allowed"),
         ({"y_values": [-2.0, -1.0]}, r"x='m', y='r2' is not allowed here: .*no point"),
     ],
 )
 def test_wrong_input_is_named(changed: dict[str, Any], message: str) -> None:
     given = {"x": "m", "y": "r2", "x_values": [0.0, 1.0], "y_values": [0.0, 1.0]}
     with pytest.raises(ValueError, match=message):
-        PCA.field(**given | changed)
+        PCA.drift_in_plane(**given | changed)
 
 
 def test_others_need_a_state() -> None:
-    with pytest.raises(ValueError, match=r"at=None is not allowed: .*v\[1\], M\[1,mu\], R\[0,0\]"):
-        MIXTURE.field("M[0,mu]", "v[0]", [0.0], [0.0])
+    with pytest.raises(
+        ValueError, match=r"state=None is not allowed: .*v\[1\], M\[1,mu\], R\[0,0\]"
+    ):
+        MIXTURE.drift_in_plane("M[0,mu]", "v[0]", x_values=[0.0], y_values=[0.0])
 
 
 def test_statistics_that_the_sphere_ties_together_are_no_plane() -> None:
     message = r"y='R\[0,0\]' is not allowed with x='M\[0,teacher\]': .*sphere"
     with pytest.raises(ValueError, match=message):
-        SPHERE.field("M[0,teacher]", "R[0,0]", [0.0], [1.0], ON_SPHERE)
+        SPHERE.drift_in_plane(
+            "M[0,teacher]", "R[0,0]", x_values=[0.0], y_values=[1.0], state=ON_SPHERE
+        )
     single = sl.effective_dynamics(sl.tasks.PhaseRetrieval())
     with pytest.raises(ValueError, match=message):
-        single.field("M[0,teacher]", "R[0,0]", [0.0], [1.0])
+        single.drift_in_plane("M[0,teacher]", "R[0,0]", x_values=[0.0], y_values=[1.0])

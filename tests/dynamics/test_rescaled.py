@@ -9,8 +9,8 @@ import sgdlimits as sl
 from sgdlimits import theory
 from sgdlimits._types import StateLike
 from sgdlimits.dynamics import EffectiveDynamics
-from sgdlimits.dynamics.partly_rescaled import PartlyRescaledSDE
-from sgdlimits.dynamics.rescaled import LinearSDE
+from sgdlimits.dynamics.noise.linear import LinearSDE
+from sgdlimits.dynamics.noise.rescaled import RescaledSDE
 
 EQUATOR = {"m": 0.0, "r2": 1.0}
 
@@ -45,7 +45,7 @@ def test_spiked_tensors_at_the_equator(order: int) -> None:
 
 def test_second_moment_of_an_unstable_process() -> None:
     sde = linear(sl.effective_dynamics(sl.tasks.SpikedTensor(order=2, snr=1.2)), EQUATOR)
-    covariance = sde.covariance(1.0, initial=np.diag([1.0, 0.0]))
+    covariance = sde.covariance(1.0, init=np.diag([1.0, 0.0]))
     np.testing.assert_allclose(covariance[0, 0], 24.71819454637069, rtol=1e-9)
     found = sde.stationary_covariance()
     assert math.isnan(found.covariance[0, 0])
@@ -57,7 +57,7 @@ def test_paths_have_the_exact_covariance() -> None:
     A, S = np.array([[-1.0, 2.0], [0.0, -0.5]]), np.array([[1.0, 0.5], [0.5, 2.0]])
     sde = LinearSDE(["x", "y"], A, S)
     runs = 20_000
-    paths = sde.sample(3.0, runs=runs, seed=1, initial=[1.0, -1.0], points=4)
+    paths = sde.sample(3.0, runs=runs, seed=1, init=[1.0, -1.0], points=4)
     assert paths.dims == ("run", "time", "statistic")
     for index, time in enumerate(paths.time.values[1:], start=1):
         x = paths.values[:, index]
@@ -160,7 +160,7 @@ def test_some_statistics_rescaled() -> None:
     limit = sl.effective_dynamics(task)
     start = {"m": 0.0, "r2": 0.3}
     sde = limit.rescaled(start, only=["m"])
-    assert isinstance(sde, PartlyRescaledSDE)
+    assert isinstance(sde, RescaledSDE)
     paths = sde.sample(0.5, runs=runs, seed=1, points=6)
     assert paths.statistic.values.tolist() == ["m", "r2"]
     simulated = sl.simulate(task, dim=dim, runs=runs, time=0.5, init=start, points=6, seed=2)
@@ -184,6 +184,6 @@ def test_away_from_rest_it_says_how_large_the_drift_is() -> None:
     with pytest.raises(ValueError, match=r"only=\['q'\] is not allowed"):
         limit.rescaled(EQUATOR, only=["q"])
     moving = limit.rescaled({"m": 0.0, "r2": 1.0}, only=["r2"])
-    assert isinstance(moving, PartlyRescaledSDE)
+    assert isinstance(moving, RescaledSDE)
     with pytest.raises(ValueError, match="drift of the named statistics"):
         limit.rescaled({"m": 0.0, "r2": 0.5}, only=["r2"])

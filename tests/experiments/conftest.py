@@ -1,4 +1,4 @@
-"""A catalogue with one experiment more."""
+"""A catalogue with two experiments more."""
 
 import sys
 from collections.abc import Iterator
@@ -9,14 +9,23 @@ import pytest
 from sgdlimits.experiments import catalogue
 
 SOURCE = Path(__file__).with_name("fake.py")
+NAMES = ("fake_numbers", "fake_others")
 
 
 @pytest.fixture
-def fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The name of an experiment that costs nothing: one new file, and it is there."""
+def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with experiments that cost nothing: one new file each, and they are there."""
     folder = tmp_path_factory.mktemp("catalogue")
-    (folder / "fake_numbers.py").write_text(SOURCE.read_text())
+    for name in NAMES:
+        (folder / f"{name}.py").write_text(SOURCE.read_text())
     catalogue.__path__.append(str(folder))
-    yield "fake_numbers"
+    yield folder
     catalogue.__path__.remove(str(folder))
-    sys.modules.pop(f"{catalogue.__name__}.fake_numbers", None)
+    for name in NAMES:
+        sys.modules.pop(f"{catalogue.__name__}.{name}", None)
+
+
+@pytest.fixture
+def fake(fakes: Path) -> str:
+    """The name of the first of them."""
+    return NAMES[0]

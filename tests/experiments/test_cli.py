@@ -1,6 +1,7 @@
 """The command line, as a user or a machine meets it."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from typer.testing import CliRunner, Result
 
 import sgdlimits as sl
 from sgdlimits.cli import app
+from sgdlimits.experiments import Job, Outcome
+from sgdlimits.experiments.papers import PAPERS
 
 
 def call(*words: object) -> Result:
@@ -18,21 +21,59 @@ def test_version() -> None:
     assert call("--version").output.strip() == f"sgdlimits {sl.__version__}"
 
 
-def test_list() -> None:
+def words(text: str) -> str:
+    """Without the line breaks of a narrow terminal."""
+    return " ".join(text.split())
+
+
+def test_list(fake: str) -> None:
     found = json.loads(call("list", "--json").stdout)
     assert {row["name"] for row in found} == set(sl.experiments.names())
     assert all(list(row) == ["name", "paper", "figure", "claim"] for row in found)
-    some = json.loads(call("list", "--paper", "AKLS23", "--json").stdout)
-    assert {row["paper"] for row in some} == {"AKLS23"}
     assert "pca_overview" in call("list").stdout
+
+
+@pytest.mark.parametrize("key", ["BGJ22", "bgj22"])
+def test_list_of_one_paper(fake: str, key: str) -> None:
+    some = json.loads(call("list", "--paper", key, "--json").stdout)
+    assert {row["paper"] for row in some} == {"BGJ22"}
+    assert {"fake_numbers", "fake_others"} <= {row["name"] for row in some}
+    said = words(call("list", "--paper", key).stdout)
+    assert f"BGJ22: {PAPERS['BGJ22']}" in said
+    assert PAPERS["AKLS23"] not in said
+
+
+def test_help_cites_papers_by_their_keys() -> None:
+    said = words(call("list", "--help").output)
+    assert all(key in said for key in PAPERS)
+    assert "000" not in said
 
 
 def test_show(fake: str) -> None:
     said = call("show", fake).stdout
-    for word in ("Fig. 0", "mean zero", "size", ">= 2", "how many", "1000"):
+    for word in ("Fig. 0", "mean zero", "size", ">= 2", "how many", "1000", "BGJ22"):
         assert word in said
+    assert f"BGJ22: {PAPERS['BGJ22']}" in words(said)
     about = json.loads(call("show", fake, "--json").stdout)
     assert about["presets"]["tiny"]["size"] == 20
+    assert about["reference"] == PAPERS["BGJ22"]
+
+
+def test_names_keep_their_ends(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    commands = (["show", fake], ["run", fake, "--preset", "tiny", "--out", tmp_path])
+    assert all("…" not in call(*command).stdout for command in commands)
+
+
+def test_text_in_brackets_is_shown(fakes: Path, tmp_path: Path) -> None:
+    """Which Rich would take for a style."""
+    path = fakes / "fake_numbers.py"
+    source = path.read_text().replace("Normal numbers have", "Normal numbers in [bold] have")
+    path.write_text(source.replace('mean("mean"', 'mean("M[mu]"').replace("Fig. 0", "[italic]"))
+    for said in (call("show", "fake_numbers").stdout, call("list").stdout):
+        assert "Normal numbers in [bold] have mean zero." in words(said)
+        assert "[italic]" in said
+    assert "M[mu]" in call("run", "fake_numbers", "--preset", "tiny", "--out", tmp_path).stdout
 
 
 def test_run_and_skip(fake: str, tmp_path: Path) -> None:
@@ -56,7 +97,96 @@ def test_a_failed_check_is_code_1(fake: str, tmp_path: Path) -> None:
 def test_a_broken_experiment_is_code_1(fake: str, tmp_path: Path) -> None:
     result = call("run", fake, "--set", "trouble=no luck", "--out", tmp_path)
     assert result.exit_code == 1
-    assert result.stderr.strip() == "sgdlimits: fake_numbers: RuntimeError: no luck"
+    (file,) = (tmp_path / "errors").iterdir()
+    assert result.stderr == (
+        f"sgdlimits: fake_numbers: RuntimeError: no luck (traceback: {file})\n"
+    )
+
+
+def test_a_bare_value_error_is_a_fault_of_ours(fake: str, tmp_path: Path) -> None:
+    command = ["run", fake, "--set", "trouble=value", "--out", tmp_path]
+    result = call(*command)
+    assert result.exit_code == 1
+    (file,) = (tmp_path / "errors").iterdir()
+    assert result.stderr == (
+        f"sgdlimits: fake_numbers: ValueError: a fault of ours (traceback: {file})\n"
+    )
+    assert "Traceback" in file.read_text()
+    assert "Traceback" in call(*command, "--traceback").stderr
+    (told,) = json.loads(call(*command, "--json").stdout)
+    assert told["error_file"] == str(file)
+    assert told["wrong_input"] is False
+
+
+def test_our_own_faults_are_code_1(
+    fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outside of the experiments: here the page cannot be written."""
+
+    def broken(*_: object) -> None:
+        raise ValueError("no page")
+
+    monkeypatch.setattr("sgdlimits.cli.commands.write_page", broken)
+    command = ["report", fake, "--preset", "tiny", "--out", tmp_path]
+    result = call(*command)
+    assert result.exit_code == 1
+    file = tmp_path / "errors" / "sgdlimits-report.txt"
+    assert result.stderr == f"sgdlimits: ValueError: no page (traceback: {file})\n"
+    assert "in broken" in file.read_text()
+    assert "in broken" in call(*command, "--traceback").stderr
+
+
+def test_our_own_faults_without_a_store(fakes: Path, tmp_path: Path) -> None:
+    (fakes / "fake_numbers.py").write_text("1 / 0")
+    result = call("show", "fake_numbers")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "sgdlimits: ZeroDivisionError: division by zero (--traceback shows where)\n"
+    )
+    assert "fake_numbers.py" in call("show", "fake_numbers", "--traceback").stderr
+    (tmp_path / "thesis.tex").write_text("dear")
+    result = call("run", "fake_numbers", "--out", tmp_path)  # not ours to write to
+    assert result.exit_code == 1
+    assert "--traceback shows where" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_ctrl_c_is_code_130(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sgdlimits.cli.commands.write_page", interrupted)
+    result = call("report", fake, "--preset", "tiny", "--out", tmp_path)
+    assert result.exit_code == 130
+    assert result.stderr == "sgdlimits: interrupted\n"
+
+    def half(jobs: list[Job], *, done: Callable[[Outcome], None], **_: object) -> None:
+        done(Outcome(jobs[0], record={"checks": []}))
+        done(Outcome(jobs[1], error="broken"))  # which is not finished
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sgdlimits.experiments.execute_all", half)
+    result = call("run", fake, "fake_others", "pca_radius", "--preset", "tiny", "--out", tmp_path)
+    assert result.exit_code == 130
+    assert "interrupted: 1 of 3 experiments are finished" in result.stderr
+
+
+def test_the_default_of_jobs(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+
+    def execute_all(jobs: object, *, workers: int, **_: object) -> list[object]:
+        told.append(workers)
+        return []
+
+    monkeypatch.setattr("sgdlimits.experiments.execute_all", execute_all)
+    monkeypatch.setenv("SGDLIMITS_THREADS", "5")
+    assert call("run", fake, "--out", tmp_path).exit_code == 0
+    assert call("run", fake, "--out", tmp_path, "--jobs", 3).exit_code == 0
+    assert told == [5, 3]
+    monkeypatch.setenv("SGDLIMITS_THREADS", "few")
+    result = call("run", fake, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "SGDLIMITS_THREADS='few' is not allowed" in result.stderr
 
 
 def test_report(fake: str, tmp_path: Path) -> None:
@@ -75,7 +205,7 @@ def test_report(fake: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["run", "fake_numbrs"], "'fake_numbrs' is no experiment: did you mean fake_numbers?"),
+        (["run", "fake_numbrs"], "'fake_numbrs' is no experiment: did you mean fake_numbers"),
         (["show", "qqq"], "'qqq' is no experiment: `sgdlimits list` shows all"),
         (
             ["run", "fake_numbers", "--set", "sizes=3"],
@@ -84,17 +214,20 @@ def test_report(fake: str, tmp_path: Path) -> None:
         (["run", "fake_numbers", "--set", "size=x"], "size='x' is not allowed: size must be int"),
         (["run", "fake_numbers", "--set", "size"], "it must be key=value"),
         (["run", "fake_numbers", "--preset", "big"], "preset='big' is not allowed"),
-        (["run", "fake_numbers", "--set", "trouble=value"], "fake_numbers: value is not allowed"),
+        (["run", "fake_numbers", "--set", "size=3", "--set", "size=4"], "size is given twice"),
+        (["run", "fake_numbers", "--set", "trouble=input"], "fake_numbers: size=3 is not allowed"),
+        (["report", "fake_numbers", "--paper", "AKLS23"], "no experiment is left"),
+        (["report", "fake_numbrs"], "'fake_numbrs' is no experiment"),
         (["list", "--paper", "007"], "paper='007' is not allowed"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ",
 )
 def test_bad_usage_is_code_2(fake: str, tmp_path: Path, words: list[str], said: str) -> None:
-    out = ["--out", tmp_path] if words[0] == "run" else []
+    out = ["--out", tmp_path] if words[0] in ("run", "report") else []
     result = call(*words, *out)
     assert result.exit_code == 2
     assert said in result.stderr
-    assert len(result.stderr.splitlines()) <= 3
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_foreign_folders_and_damage_are_code_2(fake: str, tmp_path: Path) -> None:

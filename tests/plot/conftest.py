@@ -33,7 +33,7 @@ def make(kind: str, runs: int | None, seed: int) -> xr.Dataset:
         "anchor": ["mu", "nu"],
     }
     dims = {name: (*outer, *axes) for name, axes in DIMS.items()}
-    return build(arrays, dims, coords, {"kind": kind, **ATTRS})
+    return build(arrays, dims, coords, {"kind": kind, **ATTRS}, symmetric=["R"])
 
 
 @pytest.fixture
@@ -61,6 +61,6 @@ def paths() -> xr.Dataset:
 @pytest.fixture
 def pca() -> xr.Dataset:
     rng = np.random.default_rng(3)
-    arrays = {"r2": rng.normal(size=(4, 41)), "m": rng.normal(size=(4, 41))}
+    arrays = {"m": rng.normal(size=(4, 41)), "r2": rng.normal(size=(4, 41))}
     dims = {"r2": ("run", "time"), "m": ("run", "time")}
     return build(arrays, dims, {"run": np.arange(4), "time": TIME}, {"kind": "simulation"})

@@ -92,5 +92,5 @@ def test_axes_of_the_caller_are_used() -> None:
 
 @pytest.mark.parametrize("wrong", [None, {}, {"a": 1}, [1]])
 def test_wrong_input(wrong: Any) -> None:
-    with pytest.raises(ValueError, match=r"found=.* is not allowed: .*sgdlimits.closability"):
+    with pytest.raises(ValueError, match=r"result=.* is not allowed: .*sgdlimits.closability"):
         closability(wrong)

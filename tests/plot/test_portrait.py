@@ -39,6 +39,7 @@ class Sink:
     """dv/dt = -v in three dimensions: a limit that needs no engine."""
 
     coordinates = ["v[0]", "v[1]", "v[2]"]  # noqa: RUF012
+    nonnegative: list[str] = []  # noqa: RUF012
     rest = [Rest({"v": np.zeros(3)}, "stable"), Rest({"v": [0.5, 0.5, 1.0]}, "unstable")]  # noqa: RUF012
 
     def ravel(self, state: Any) -> np.ndarray:
@@ -47,11 +48,18 @@ class Sink:
     def fixed_points(self) -> list[Rest]:
         return self.rest
 
-    def field(
-        self, x: str, y: str, x_values: Any, y_values: Any, at: Any = None, others: str = "held"
+    def drift_in_plane(
+        self,
+        x: str,
+        y: str,
+        *,
+        x_values: Any,
+        y_values: Any,
+        state: Any = None,
+        others: str = "held",
     ) -> xr.Dataset:
         grid = np.stack(np.meshgrid(x_values, y_values), axis=-1)
-        v = np.concatenate([grid, np.full((*grid.shape[:2], 1), at["v"][2])], axis=-1)
+        v = np.concatenate([grid, np.full((*grid.shape[:2], 1), state["v"][2])], axis=-1)
         arrays = {"x_velocity": -v[..., 0], "y_velocity": -v[..., 1], "v": v}
         dims = dict.fromkeys(arrays, ("y", "x")) | {"v": ("y", "x", "neuron")}
         attrs = {"task": "Sink", "x": x, "y": y}
@@ -182,7 +190,7 @@ def test_default_ranges_are_around_the_rest_points() -> None:
 @pytest.mark.parametrize(("at", "marked"), [(0.0, "stable"), (1.0, "unstable")])
 def test_only_rest_points_in_the_section_are_marked(at: float, marked: str) -> None:
     state = {"v": np.array([0.0, 0.0, at])}
-    figure = portrait(Sink(), "v[0]", "v[1]", state, x_range=(-1, 1), y_range=(-1, 1))
+    figure = portrait(Sink(), "v[0]", "v[1]", state=state, x_range=(-1, 1), y_range=(-1, 1))
     counts = {stability: len(marks(figure, stability)) for stability in ("stable", "unstable")}
     assert counts == {"stable": 0, "unstable": 0} | {marked: 1}
     assert figure.get_suptitle() == "Sink · others held"

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from sgdlimits.experiments import Job, Outcome
+from sgdlimits.experiments.papers import PAPERS
 from sgdlimits.report import write_page
 
 
@@ -34,7 +35,7 @@ def outcome(folder: Path, name: str, *checks: dict[str, Any]) -> Outcome:
         "figure": "Fig. 1",
         "claim": "<script>alert(1)</script> holds.",
         "preset": "tiny",
-        "parameters": {"dim": 100, "snrs": [0.8, 1.2], "precision": "inf"},
+        "parameters": {"dim": 12345, "snrs": [0.8, 1.2], "precision": "inf", "exact": True},
         "seed": 0,
         "checks": list(checks),
         "seconds": {"compute": 1.0, "all": 2.0},
@@ -89,9 +90,29 @@ def test_it_is_complete(text: str) -> None:
         "third is damaged",
         "one run diverged",
         "0.8, 1.2",
+        "dim <b>12345</b>",
+        "exact <b>true</b>",
         "jax 0.10",
     ):
         assert word in text
+
+
+def test_papers_are_cited(text: str) -> None:
+    assert text.count('<p class="place"><a href="#paper-BGJ22">BGJ22</a> · Fig. 1</p>') == 2
+    assert f'<li id="paper-BGJ22"><b>BGJ22</b>: {PAPERS["BGJ22"]}</li>' in text
+    assert "AKLS23" not in text  # nothing here is of that paper
+
+
+def test_other_papers_and_mixed_versions(tmp_path: Path) -> None:
+    first, second = outcome(tmp_path / "a", "first"), outcome(tmp_path / "b", "second")
+    assert first.record is not None
+    assert second.record is not None
+    first.record["paper"] = "<b>000"  # of another version of the catalogue
+    second.record["versions"] = {"jax": "0.11"}
+    write_page([first, second], tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert '<p class="place">&lt;b&gt;000 · Fig. 1</p>' in text
+    assert "jax 0.10, 0.11" in text
 
 
 def test_it_is_well_formed_and_needs_no_network(text: str) -> None:

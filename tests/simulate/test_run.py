@@ -137,10 +137,10 @@ def test_chain_reaches_any_dimension() -> None:
         ({"step": "1"}, ["step='1'", "number"]),
         ({"seed": -1}, ["seed=-1", ">= 0"]),
         ({"method": "exact"}, ["method='exact'", "'chain'", "'direct'"]),
-        ({"init": {"m": 0.0}}, ["state", "'v'", "'M'", "'R'"]),
+        ({"init": {"m": 0.0}}, ["init=['m']", "'v'", "'M'", "'R'"]),
         (
             {"init": {"v": np.zeros(3), "M": np.zeros((4, 2)), "R": np.eye(4)}},
-            ["state['v']", "(3,)", "(4,)"],
+            ["init['v']", "(3,)", "(4,)"],
         ),
         ({"task": "xor"}, ["task='xor'", "sgdlimits.tasks"]),
     ],

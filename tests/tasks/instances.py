@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from sgdlimits import tasks
 from sgdlimits.tasks import Task
+from tests.families.two_variances import TwoVariances
 
 
 def hinge(fields: jax.Array, readout: jax.Array | None, label: jax.Array) -> jax.Array:
@@ -53,6 +54,7 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
     ],
     "OnlinePCA": [{}, {"snr": 3.0}],
     "MixtureLikelihood": [{}, {"weight": 0.2}],
+    "TwoVariances": [{}, {"narrow": 1.0, "wide": 1.5, "signal": 0.3, "noise": 0.0, "ridge": 0.0}],
     "MultiIndexTask": [
         {"loss": hinge, "means": [[1.0], [-1.0]], "labels": [1, -1]},
         {
@@ -79,7 +81,12 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
 }
 
 PUBLIC = {name: getattr(tasks, name) for name in tasks.__all__}
-CONCRETE = {name: task for name, task in PUBLIC.items() if not inspect.isabstract(task)}
+PUBLIC["TwoVariances"] = TwoVariances  # a family that lives outside of the package
+CONCRETE = {
+    name: task
+    for name, task in PUBLIC.items()
+    if issubclass(task, Task) and not inspect.isabstract(task)
+}
 
 ARGUMENTS = [(CONCRETE[name], arguments) for name, many in PARAMETERS.items() for arguments in many]
 TASKS: list[Task] = [task(**arguments) for task, arguments in ARGUMENTS]

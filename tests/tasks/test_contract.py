@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from sgdlimits.tasks import MultiIndexFamily, SpikedTensor, Task
+from tests.families.two_variances import TwoVariances
 from tests.tasks.instances import ARGUMENTS, CONCRETE, IDS, PARAMETERS, TASKS
 
 DRAWS = 1000
@@ -45,7 +46,7 @@ def test_a_random_state_is_a_state(task: Task, extra: int) -> None:
 @every_task
 def test_axes_are_named_and_labelled(task: Task) -> None:
     for name, shape in task.shapes.items():
-        assert tuple(len(task.labels_of_dims[axis]) for axis in task.dims[name]) == shape
+        assert tuple(len(task.layout.coords[axis]) for axis in task.layout.dims[name]) == shape
 
 
 @every_task
@@ -132,6 +133,12 @@ def _(task: MultiIndexFamily, states: dict[str, np.ndarray]) -> Law:
 @law.register
 def _(task: SpikedTensor, states: dict[str, np.ndarray]) -> Law:
     return Law(states["m"][:, None, None], states["r2"][:, None, None], np.eye(1))
+
+
+@law.register
+def _(task: TwoVariances, states: dict[str, np.ndarray]) -> Law:
+    total = states["r2"].sum(axis=1)[:, None, None]
+    return Law(states["m"][:, None, :], total, np.eye(2))
 
 
 @functools.cache

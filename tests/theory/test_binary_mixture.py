@@ -105,7 +105,7 @@ def test_drift_at_high_precision_is_noiseless() -> None:
 
 @pytest.mark.parametrize("overlaps", [[0.0, 0.0], [0.0, 0.7]])
 def test_zero_overlaps_are_limits_of_high_precision(overlaps: list[float]) -> None:
-    """Remark 7 claims that A^mu vanishes at m_i = 0; it does not."""
+    """Remark 7 claims that A^μ vanishes at mᵢ = 0; it does not."""
     exact = bm.noiseless_drift(V, overlaps, ridge=0.0)
     near = bm.drift(V, overlaps, R, precision=1e8, ridge=0.0)
     np.testing.assert_allclose(near.overlaps, exact.overlaps, atol=1e-3)

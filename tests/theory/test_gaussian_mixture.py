@@ -81,7 +81,7 @@ def test_drift_descends_the_energy() -> None:
         high, low = (gm.energy(m + s * e, zero, **parameters) for s in (1, -1))
         assert velocity.flat[i] == pytest.approx(-(high - low) / 2e-6, abs=1e-8)
 
-    def printed(u: np.ndarray) -> float:  # log sum_b e^(m_ab)
+    def printed(u: np.ndarray) -> float:  # log Σ_b e^(m_ab)
         p = np.array(parameters["weights"])
         fit = p @ (np.log(np.exp(u).sum(axis=1)) - np.diag(u))
         return float(fit + 0.05 * np.sum(u**2))
@@ -91,7 +91,7 @@ def test_drift_descends_the_energy() -> None:
 
 
 def test_general_means_against_weights() -> None:
-    """For means mu = A and scores W: dM = (dW) A', with dW the mean of -gradient over classes."""
+    """For means A and weights W in rows: dM = (dW)Aᵀ, with dW the mean of −∇L over classes."""
     rng = np.random.default_rng(2)
     a, w, p = rng.normal(size=(3, 5)), rng.normal(size=(3, 5)), np.array([0.2, 0.5, 0.3])
     step = -0.1 * w

@@ -43,7 +43,7 @@ def test_a_matrix() -> None:
     low, high = mp.edges(dim / samples, 2.0)
     assert values[0] == pytest.approx(low, rel=0.03)
     assert values[-1] == pytest.approx(high, rel=0.02)
-    printed = mp.edges(samples / dim, 2.0)  # Def. 6.5 of 004 has the ratio upside down
+    printed = mp.edges(samples / dim, 2.0)  # Def. 6.5 of J24 has the ratio upside down
     assert abs(values[-1] - printed[1]) > 1
     m = np.mean(1 / (values - 8.0))
     assert m == pytest.approx(mp.stieltjes(8.0, dim / samples, 2.0).real, rel=2e-3)

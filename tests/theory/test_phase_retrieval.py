@@ -1,12 +1,15 @@
 """Phase retrieval: reference numbers, exact moments, and printed formulas that must fail."""
 
+import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
+from scipy.integrate import quad, solve_ivp
+from scipy.special import digamma
 
 from sgdlimits.gaussian.wick import quadratic_second, quadratic_square_second
 from sgdlimits.theory import phase_retrieval as pr
@@ -32,7 +35,7 @@ def test_single_reference() -> None:
 
 
 def test_pair_reference() -> None:
-    """Paper times .5, 1, 3 are our times 1, 2, 6 at width 2."""
+    """The paper's times 0.5, 1, 3 are our times 1, 2, 6 at width 2."""
 
     def velocity(u: np.ndarray) -> np.ndarray:
         gram = [[1.0, u[2]], [u[2], 1.0]]
@@ -79,12 +82,67 @@ def test_exit_times_reference() -> None:
     assert pr.exit_time_quenched(3000, 0.1, 0.05, 0.5) > values[0]  # Jensen
 
 
-def test_quenched_exit_time_by_direct_sum() -> None:
-    z = (np.arange(2 * 10**6) + 0.5) * 4e-6  # midpoint rule on (0, 8)
-    density = np.exp(-(z**2) / 2) * np.sqrt(2 / np.pi) * 4e-6
-    rate = 8 * (1 - 6 * 0.05) - 4 * 0.05 * 0.5
-    direct = np.log(300 / z**2 + 0.9) @ density / rate
-    assert pr.exit_time_quenched(3000, 0.1, 0.05, 0.5) == pytest.approx(direct, rel=1e-5)
+def exit_times(m2: np.ndarray, level: float) -> np.ndarray:
+    """2ωt for squared overlaps m² at the start: (45) solved for p = 1."""
+    return np.log(level / m2 + 1 - level)
+
+
+def normal_law(dim: int, level: float) -> float:
+    """2ωt of (48): m² = z²/d with z standard normal, by the midpoint rule in √z."""
+    root = (np.arange(400_000) + 0.5) * 1e-5  # 0 < z = root² < 16
+    density = np.exp(-(root**4) / 2) * np.sqrt(2 / np.pi) * 2 * root * 1e-5
+    return float(exit_times(root**4 / dim, level) @ density)
+
+
+def quenched(dim: int, level: float) -> float:
+    """2ωt of ``exit_time_quenched``."""
+    return 2 * pr.growth_rate(1, 0.05, 0.5) * pr.exit_time_quenched(dim, level, 0.05, 0.5)
+
+
+@pytest.mark.parametrize("level", [0.1, 0.8])
+@pytest.mark.parametrize("dim", [2, 3, 5, 10, 20])
+def test_quenched_exit_time_from_sampled_starts(dim: int, level: float) -> None:
+    """Gaussian vectors projected on the sphere; the law of d → ∞, that of (48), is off."""
+    rng = np.random.default_rng(dim)
+    weights = rng.standard_normal((400_000, dim))
+    times = exit_times(weights[:, 0] ** 2 / np.sum(weights**2, axis=1), level)
+    error = times.std() / np.sqrt(len(times))
+    assert times.min() >= 0
+    assert abs(times.mean() - quenched(dim, level)) < 4 * error
+    assert abs(times.mean() - normal_law(dim, level)) > 10 * error
+
+
+@pytest.mark.parametrize("level", [1e-9, 0.1, 0.999])
+def test_quenched_exit_time_by_adaptive_quadrature(level: float) -> None:
+    """m = sin φ has the density cos^(d−2) φ; φ = s² softens the logarithm at 0."""
+    for dim in (2, 3, 20, 300):
+
+        def integral(function: Callable[[float], float], dim: int = dim) -> float:
+            def integrand(s: float) -> float:
+                return function(math.sin(s * s) ** 2) * math.cos(s * s) ** (dim - 2) * 2 * s
+
+            edge = math.sqrt(math.pi / 2)
+            cuts = [0.0, *np.sqrt([level**0.5, 5 / dim**0.5]).clip(0, edge), edge]
+            pieces = itertools.pairwise(np.unique(cuts))
+            return float(sum(quad(integrand, a, b, epsabs=0, epsrel=1e-11)[0] for a, b in pieces))
+
+        mean = integral(lambda m2: math.log1p(level * (1 - m2) / m2)) / integral(lambda _: 1.0)
+        assert quenched(dim, level) == pytest.approx(mean, rel=1e-9)
+
+
+def test_quenched_exit_time_is_a_digamma_at_full_loss() -> None:
+    """At T = 1 the time is −E log m²/(2ω), and E log m² = ψ(½) − ψ(d/2) for a beta variable."""
+    for dim in (2, 7, 10**4, 10**15):
+        exact = digamma(dim / 2) - digamma(0.5)
+        assert quenched(dim, 1 - 1e-14) == pytest.approx(exact, rel=1e-12)
+
+
+def test_quenched_exit_time_approaches_its_limit_at_rate_one_over_dim() -> None:
+    dims = np.array([250, 1000, 4000])
+    gaps = np.array([normal_law(dim, 0.1) - quenched(dim, 0.1) for dim in dims])
+    np.testing.assert_allclose(dims * gaps, 1, atol=1e-2)
+    slope = np.polyfit(np.log(dims), np.log(gaps), 1)[0]
+    assert slope == pytest.approx(-1, abs=0.01)
 
 
 def test_diffusive_exit_time_is_the_hypergeometric_series() -> None:
@@ -103,7 +161,7 @@ def test_diffusive_exit_time_is_the_hypergeometric_series() -> None:
 
 @pytest.mark.parametrize("width", [1, 3])
 def test_drift_from_exact_moments(width: int) -> None:
-    """Psi and Phi rebuilt from Wick moments of the error z' B z; the printed (26b) fails."""
+    """Ψ and Φ rebuilt from Wick moments of the error zᵀBz; the printed (26b) fails."""
     rng = np.random.default_rng(width)
     factor = rng.normal(size=(width + 1, width + 2)) / np.sqrt(width + 2)
     omega = factor @ factor.T
@@ -119,8 +177,8 @@ def test_drift_from_exact_moments(width: int) -> None:
     velocity = pr.drift(m, q, step=step, noise=noise, spherical=False, signal=rho)
     np.testing.assert_allclose(velocity.overlaps, psi / width, rtol=1e-11)
     np.testing.assert_allclose(velocity.gram, phi / width, rtol=1e-11)
-    printed = phi - 8 * np.outer(m, m) * (1 - 1 / width)  # m m' / k with k = width
-    sixteen = phi + 12 * step / width * (second[:width, :width] + noise * q)  # C.2: 16 gamma / p
+    printed = phi - 8 * np.outer(m, m) * (1 - 1 / width)  # mmᵀ/k with k = width
+    sixteen = phi + 12 * step / width * (second[:width, :width] + noise * q)  # C.2: 16γ/p
     assert width == 1 or np.abs(printed / width - velocity.gram).max() > 1e-2
     assert np.abs(sixteen / width - velocity.gram).max() > 1e-2
 
@@ -141,7 +199,7 @@ def test_growth_rate_is_the_linearised_drift(width: int) -> None:
     assert velocity.overlaps[0] / m[0] == pytest.approx(pr.growth_rate(width, 0.2, 0.5), rel=1e-7)
     edge = pr.largest_step(0.5, width)
     assert pr.growth_rate(width, edge, 0.5) == pytest.approx(0, abs=1e-14)
-    # samples to escape go as 1 / (step * rate): smallest at the fastest step
+    # samples to escape go as 1/(step·rate): smallest at the fastest step
     grid = np.linspace(0.01, 0.99, 99) * edge
     speed = [step * pr.growth_rate(width, step, 0.5) for step in grid]
     assert grid[np.argmax(speed)] == pytest.approx(pr.fastest_step(width, 0.5), rel=0.02)
@@ -177,7 +235,7 @@ def test_risk_from_samples_and_late_times() -> None:
 
 
 def test_increment_covariance_from_exact_moments() -> None:
-    """Gauss-Hermite with 12 nodes per axis is exact for these polynomials of degree 12."""
+    """Gauss–Hermite with 12 nodes per axis is exact for these polynomials of degree 12."""
     t, w = np.polynomial.hermite_e.hermegauss(12)
     grid = np.stack(np.meshgrid(t, t, t, indexing="ij")).reshape(3, -1)
     weights = np.einsum("i,j,k->ijk", w, w, w).ravel() / np.sqrt(2 * np.pi) ** 3

@@ -1,4 +1,4 @@
-"""Population Hessian and gradient blocks: lemmas of 001 against averages over explicit data."""
+"""Population Hessian and gradient blocks: lemmas of BGHJ23 against averages over data."""
 
 import functools
 import inspect
@@ -58,7 +58,7 @@ def dataset() -> Data:
 
 
 def average(matrix: str, b: int, c: int) -> Average:
-    """Mean of D Y Y' over samples, with D as the gradient and Hessian of the loss have it."""
+    """Mean of D YYᵀ over samples, with D as the gradient and Hessian of the loss have it."""
     data = dataset()
     pi_b, pi_c = data.pi[:, b], data.pi[:, c]
     if matrix == "hessian":
@@ -71,7 +71,7 @@ def average(matrix: str, b: int, c: int) -> Average:
 
 
 def embedded(block: ps.PopulationBlock) -> np.ndarray:
-    """The d x d block, from the coordinates that the docstring of PopulationBlock states."""
+    """The d × d block, from the coordinates that the docstring of PopulationBlock states."""
     means, w = dataset().means, dataset().w
     span = np.linalg.solve(np.linalg.cholesky(means @ means.T), means)
     perp = w - w @ span.T @ span
@@ -82,18 +82,18 @@ def embedded(block: ps.PopulationBlock) -> np.ndarray:
 
 
 class Pieces(NamedTuple):
-    """Sample means, f the product of J softmax entries, t = sum of x - J <x>."""
+    """Sample means, f the product of J softmax entries, t = Σx − J x̄."""
 
-    means: np.ndarray  # f mu mu'
-    mixed: np.ndarray  # f (mu t' + t mu') / precision
-    tilts: np.ndarray  # f t t' / precision^2
-    spread: np.ndarray  # J f (<x x'> - <x> <x>') / precision^2
-    identity: np.ndarray  # f I / precision
+    means: np.ndarray  # f μμᵀ
+    mixed: np.ndarray  # f (μtᵀ + tμᵀ)/λ
+    tilts: np.ndarray  # f ttᵀ/λ²
+    spread: np.ndarray  # J f (Σ_a π_a xᵃxᵃᵀ − x̄x̄ᵀ)/λ²
+    identity: np.ndarray  # f I/λ
 
     def total(self, mixed: float = 1.0, tilts: float = 1.0, spread: float = 1.0) -> np.ndarray:
-        """E[f Y Y'] by parts, or what misprints make of it."""
-        found = self.means + mixed * self.mixed + tilts * self.tilts - spread * self.spread
-        return found + self.identity
+        """E[f YYᵀ] by parts, or what misprints make of it."""
+        low_rank = self.means + mixed * self.mixed + tilts * self.tilts - spread * self.spread
+        return low_rank + self.identity
 
 
 @functools.cache
@@ -115,38 +115,38 @@ def pieces(labels: tuple[int, ...], own: int | None = None) -> Pieces:
 def test_softmax_lemmas_against_data(matrix: str, block: tuple[int, int]) -> None:
     statistics = dataset().statistics
     lemma = MATRICES[matrix](**statistics, precision=PRECISION, block=block)
-    found = average(matrix, *block)
-    assert found.agrees(embedded(lemma))
-    assert not found.agrees(embedded(lemma._replace(identity=0.0)))
+    measured = average(matrix, *block)
+    assert measured.agrees(embedded(lemma))
+    assert not measured.agrees(embedded(lemma._replace(identity=0.0)))
     leading = MATRICES[matrix](**statistics, precision=math.inf, block=block)
-    assert not found.agrees(embedded(leading))
+    assert not measured.agrees(embedded(leading))
 
 
 @pytest.mark.parametrize("block", [(0, 1), (2, 1)], ids=str)
 def test_printed_lemma_31_fails(block: tuple[int, int]) -> None:
-    found, terms = average("hessian", *block), pieces(block)
-    assert found.agrees(-terms.total())
-    assert not found.agrees(terms.total())  # as printed: without the minus
-    assert not found.agrees(-terms.total(spread=0.0))
+    measured, terms = average("hessian", *block), pieces(block)
+    assert measured.agrees(-terms.total())
+    assert not measured.agrees(terms.total())  # as printed: without the minus
+    assert not measured.agrees(-terms.total(spread=0.0))
 
 
 @pytest.mark.parametrize("a", range(3))
 def test_printed_lemma_32_fails(a: int) -> None:
-    found = average("hessian", a, a)
+    measured = average("hessian", a, a)
 
     def lemma(**wrong: float) -> np.ndarray:
         return pieces((a,)).total(**wrong) - pieces((a, a)).total(**wrong)
 
-    assert found.agrees(lemma())
-    # as printed mu is outside of the square: mu^2 + (x^a - <x>)^2 / precision
-    assert not found.agrees(lemma(mixed=0.0, tilts=PRECISION))
-    assert not found.agrees(lemma(mixed=0.0))  # nor with the power of the precision put right
-    assert not found.agrees(lemma(tilts=PRECISION**2, spread=PRECISION**2))  # (3.14)
+    assert measured.agrees(lemma())
+    # as printed μ is outside of the square: μ^⊗2 + (xᵃ − x̄)^⊗2/λ
+    assert not measured.agrees(lemma(mixed=0.0, tilts=PRECISION))
+    assert not measured.agrees(lemma(mixed=0.0))  # nor with the power of the precision put right
+    assert not measured.agrees(lemma(tilts=PRECISION**2, spread=PRECISION**2))  # (3.14)
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
 def test_printed_lemma_33_fails(block: tuple[int, int]) -> None:
-    found = average("gradient", *block)
+    measured = average("gradient", *block)
     b, c = block
 
     def lemma(sign: float = 1.0, **wrong: float) -> np.ndarray:
@@ -154,17 +154,17 @@ def test_printed_lemma_33_fails(block: tuple[int, int]) -> None:
         total = total - pieces((b,), c).total(**wrong) - pieces((c,), b).total(**wrong)
         return total + (pieces((), b).total() if b == c else 0)
 
-    assert found.agrees(lemma())
-    assert not found.agrees(lemma(sign=-1.0))  # mu_l - (...) / precision
-    assert not found.agrees(lemma(spread=-1.0))  # C with -p_c, -p_b
-    assert not found.agrees(lemma(sign=-1.0, spread=-1.0))  # as printed
-    assert not found.agrees(lemma(tilts=2.0, spread=2.0))  # (3.18)
+    assert measured.agrees(lemma())
+    assert not measured.agrees(lemma(sign=-1.0))  # μ_ℓ − (…)/λ
+    assert not measured.agrees(lemma(spread=-1.0))  # C with −p_c, −p_b
+    assert not measured.agrees(lemma(sign=-1.0, spread=-1.0))  # as printed
+    assert not measured.agrees(lemma(tilts=2.0, spread=2.0))  # (3.18)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 4, 5])
 @pytest.mark.parametrize("matrix", MATRICES)
 def test_blocks_of_a_row_sum_to_zero(matrix: str, classes: int) -> None:
-    """The loss does not change when a vector is added to all weights: the null space of 001."""
+    """The loss does not change when a vector is added to all weights: the null space of BGHJ23."""
     rng = np.random.default_rng(classes)
     root = rng.normal(size=(classes, classes))
     arguments: dict[str, Any] = {
@@ -185,7 +185,7 @@ def test_blocks_of_a_row_sum_to_zero(matrix: str, classes: int) -> None:
 
 @pytest.mark.parametrize("matrix", MATRICES)
 def test_quadrature_has_converged(matrix: str) -> None:
-    """Gauss-Hermite nodes for three classes, Sobol nodes for five."""
+    """Gauss–Hermite nodes for three classes, Sobol nodes for five."""
     block = {"precision": PRECISION, "block": (0, 1)}
     three = dataset().statistics
     fine, coarse = (MATRICES[matrix](**three, **block, nodes=n) for n in (2**14, 2**10))
@@ -205,10 +205,10 @@ def test_infinite_precision_sees_the_means_only() -> None:
     assert not np.any(block.low_rank[2:])
 
 
-# Two-layer network. Columns of weights: mu, nu, then coordinates orthogonal to both.
+# Two-layer network. Columns of weights: μ, ν, then coordinates orthogonal to both.
 V = np.array([1.1, -0.8])
 FAR = np.array([[0.9, -0.8, 0.3, 0.0, 0.2], [-0.7, 0.8, 0.1, 0.3, 0.0]])
-OTHER_AT_ZERO = FAR * [[1, 1, 1, 1, 1], [0, 1, 1, 1, 1]]  # of neuron 1 only, with mu
+OTHER_AT_ZERO = FAR * [[1, 1, 1, 1, 1], [0, 1, 1, 1, 1]]  # of neuron 1 only, with μ
 XOR = ["hessian", "gradient", "readout_hessian", "readout_gradient"]
 
 
@@ -253,8 +253,8 @@ def test_xor_error_is_of_first_order_far_from_zero(name: str) -> None:
 @pytest.mark.parametrize("name", XOR)
 def test_xor_error_is_of_order_one_half_if_another_overlap_is_zero(name: str) -> None:
     """The overlaps of neuron 0 are far from 0: the bounds (4.11), (4.17) as printed say 1."""
-    found = rate(name, lambda _: OTHER_AT_ZERO, [1e5, 1e6, 1e7])
-    assert found == pytest.approx(0.5, abs=0.05)
+    power = rate(name, lambda _: OTHER_AT_ZERO, [1e5, 1e6, 1e7])
+    assert power == pytest.approx(0.5, abs=0.05)
 
 
 def small(precision: float) -> np.ndarray:

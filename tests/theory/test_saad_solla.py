@@ -1,4 +1,4 @@
-"""Saad-Solla equations: reference numbers, Monte Carlo, and the closed forms in JAX."""
+"""Saad–Solla equations: reference numbers, Monte Carlo, and the closed forms in JAX."""
 
 import jax
 import numpy as np

@@ -60,7 +60,7 @@ def test_critical_ridge_reference() -> None:
         above = st.drift(0.0, r2, order=k, snr=1.0, ridge=1.01 * alpha).radius_squared
         assert below.max() > 0 > above.max()
     half = st.drift(0.0, np.linspace(1e-3, 1, 999), order=2, snr=1.0, ridge=2.0).radius_squared
-    assert half.max() > 0  # the printed alpha_c(2) = 2 is not critical
+    assert half.max() > 0  # the printed α_c(2) = 2 is not critical
 
 
 def test_ornstein_uhlenbeck_reference() -> None:
@@ -99,7 +99,7 @@ def test_fixed_points_are_at_rest_and_classified(order: int, step: float) -> Non
 
 def test_small_steps_have_roots_below_one() -> None:
     dagger, _ = st.overlaps(3, 4.0, step=0.25)
-    assert dagger**2 + 0.25 < 1  # outside the printed range rho >= 1
+    assert dagger**2 + 0.25 < 1  # outside the printed range ρ ≥ 1
 
 
 def test_overlaps_merge_at_the_threshold() -> None:
@@ -170,7 +170,7 @@ def test_diffusion_against_explicit_tensors() -> None:
 
 
 def test_scaled_snr_limit_is_not_linear() -> None:
-    """Drift of sqrt(n) m at n = 10^8 from the loss: 18 as corrected, not the 9 of (3.3)."""
+    """Drift of √n m at n = 10⁸ from the loss: 18 as corrected, not the 9 of (3.3)."""
     n, k, scaled_overlap = 1e8, 3, 1.5
     snr = 2.0 * n ** ((k - 2) / 2)
     m, h = scaled_overlap / np.sqrt(n), 1e-9
@@ -187,7 +187,7 @@ def test_scaled_snr_limit_is_not_linear() -> None:
 
 @pytest.mark.parametrize("order", [2, 3])
 def test_radius_variance_against_sgd(order: int) -> None:
-    """Exact chain of |x|^2 without signal, 8000 runs: n Var(r2) = 2k within sampling error."""
+    """Exact chain of ‖x‖² without signal, 8000 runs: n Var(r²) = 2k within sampling error."""
     n, runs, k = 400, 8000, order
     rng = np.random.default_rng(1)
     r2 = np.ones(runs)

@@ -165,7 +165,7 @@ def test_diffusion_on_two_rings() -> None:
     size = np.sqrt(xor.ring_radius_squared(alpha))
     a = size * np.array([np.cos(0.4), np.sin(0.4), -np.cos(1.0), -np.sin(1.0)])
     mu, nu = a * [1, 1, 0, 0], a * [0, 0, 1, 1]
-    # a neuron with v < 0 sits at m^nu = v < 0: the sample -nu activates it
+    # a neuron with v < 0 sits at m^ν = v < 0: the sample −ν activates it
     matrix = xor.noiseless_diffusion(a, mu, nu)[:4, :4]
     signs = np.array([1, 1, 1, 1])
     expected = alpha**2 * np.outer(a * signs, a * signs)

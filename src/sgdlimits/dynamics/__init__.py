@@ -1,20 +1,17 @@
-"""From a task to the ODE or SDE that its summary statistics obey; and the same for any loss."""
+"""From a task to the ODE or SDE that its summary statistics obey."""
 
-from sgdlimits.dynamics.bifurcations import bifurcations
-from sgdlimits.dynamics.closability import closability
-from sgdlimits.dynamics.critical_step import critical_step
 from sgdlimits.dynamics.effective import EffectiveDynamics, effective_dynamics
-from sgdlimits.dynamics.generator import generator
-from sgdlimits.dynamics.localizability import localizability
-from sgdlimits.dynamics.triple import Triple
+from sgdlimits.dynamics.model import Model, model_of
+from sgdlimits.dynamics.noise import LinearSDE, RescaledSDE
+from sgdlimits.dynamics.rest import FixedPoint, FixedPoints
 
 __all__ = [
     "EffectiveDynamics",
-    "Triple",
-    "bifurcations",
-    "closability",
-    "critical_step",
+    "FixedPoint",
+    "FixedPoints",
+    "LinearSDE",
+    "Model",
+    "RescaledSDE",
     "effective_dynamics",
-    "generator",
-    "localizability",
+    "model_of",
 ]

@@ -1,26 +1,27 @@
 """Run experiments: one, or many on several processes; what is finished is not run again."""
 
 import dataclasses
+import functools
 import hashlib
 import json
-import multiprocessing
 import os
-import signal
-import threading
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sgdlimits import _checks, _progress, plot, results
-from sgdlimits.experiments import store
+from sgdlimits import _checks, _cores, _progress, plot, results
+from sgdlimits.experiments import pool, store
 from sgdlimits.experiments.base import PRESETS
 from sgdlimits.experiments.checks import FAILED
+from sgdlimits.experiments.exact import exact
 from sgdlimits.experiments.registry import get
 from sgdlimits.experiments.version import code_version, versions
+
+_LONGEST = 400  # characters of an error message: those of JAX may be pages
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Job:
     parameters: dict[str, Any]
     seed: int
     folder: Path
+    code: str = ""  # version of the sources when it was planned
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Outcome:
     error: str = ""
     computed: bool = False  # now, not in an earlier run
     wrong_input: bool = False  # the error is about a parameter or a damaged folder
+    traceback: str = ""
+    error_file: Path | None = None  # where the traceback is as well, if the fault is ours
 
     @property
     def failed(self) -> bool:
@@ -65,25 +69,39 @@ def plan(
         raise _checks.InputError(
             f"preset={preset!r} is not allowed: preset must be {', '.join(PRESETS)}"
         )
-    settings = experiment.parameters.read(texts or {}, experiment.preset(preset))
-    decisive = {"parameters": settings.values(), "seed": seed, "code": code_version(name)}
+    seed = _checks.integer("seed", seed, least=0)
+    try:
+        settings = experiment.parameters.read(texts or {}, experiment.preset(preset))
+    except _checks.InputError as error:
+        raise _checks.InputError(f"{name}: {error}") from error
+    code = code_version(name)
+    # other versions of JAX, say, are another result; that of Python computes nothing
+    libraries = {library: v for library, v in versions().items() if library != "python"}
+    decisive = {
+        "parameters": settings.values(),
+        "seed": seed,
+        "code": code,
+        "libraries": libraries,
+    }
     text = json.dumps(store.plain(decisive), sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    return Job(name, preset, settings.values(), seed, out / f"{name}-{digest}")
+    return Job(name, preset, settings.values(), seed, out / f"{name}-{digest}", code)
 
 
 def execute(job: Job, *, force: bool = False) -> Outcome:
     """Run a job, or read its result if it is there; errors are returned, not raised."""
     try:
-        if job.folder.exists() and not force:
+        if _is_there(job) and not force:
             return Outcome(job, store.read_record(job.folder))
-        return Outcome(job, _compute(job), computed=True)
+        computed = _compute(job, force=force)
+        return Outcome(job, store.read_record(job.folder), computed=computed)
     except store.CorruptEntryError as error:
         return Outcome(job, error=f"{error}; --force runs it again", wrong_input=True)
-    except ValueError as error:
-        return Outcome(job, error=f"{job.name}: {error}", wrong_input=True)
-    except Exception as error:  # one broken experiment must not end the others
-        return Outcome(job, error=f"{job.name}: {type(error).__name__}: {error}")
+    except _checks.InputError as error:
+        said, told = f"{job.name}: {one_line(str(error))}", _told(error)
+        return Outcome(job, error=said, wrong_input=True, traceback=told)
+    except (Exception, SystemExit) as error:  # one broken experiment must not end the others
+        return _broken(job, error)
 
 
 def execute_all(
@@ -95,39 +113,73 @@ def execute_all(
 ) -> list[Outcome]:
     """Run jobs on ``workers`` processes, with the same results whatever their number.
 
-    ``done`` is called after each of them. Outcomes come in the order of the jobs.
+    A job that ends its process, most often for want of memory, is run once more, alone.
+    ``done`` is called after each job. Outcomes come in the order of the jobs.
     """
-    if min(workers, len(jobs)) <= 1:
-        found = []
-        for job in jobs:
-            found.append(execute(job, force=force))
-            done(found[-1])
-        return found
-    # spawn: forking a process that runs threads of JAX is not safe
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(jobs)), context, _follow_parent) as pool:
-        futures = [pool.submit(execute, job, force=force) for job in jobs]
-        outcomes: dict[int, Outcome] = {}
-        try:
-            for future in as_completed(futures):
-                number = futures.index(future)
-                error = future.exception()  # a worker that was killed, say for want of memory
-                outcome = Outcome(jobs[number], error=str(error)) if error else future.result()
-                outcomes[number] = outcome
-                done(outcome)
-        except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in multiprocessing.active_children():
-                child.kill()
-            raise
+    _checks.integer("workers", workers, least=1)
+    outcomes: dict[int, Outcome] = {}
+
+    def finish(number: int, outcome: Outcome) -> None:
+        outcomes[number] = outcome
+        done(outcome)
+
+    def give_up(lost: tuple[int, Job], end: str) -> None:
+        number, job = lost
+        finish(number, Outcome(job, error=f"{job.name}: {end}"))
+
+    new = []
+    for number, job in enumerate(jobs):
+        if _is_there(job) and not force:
+            finish(number, execute(job))
+        else:
+            new.append((number, job))
+    run = functools.partial(_execute_numbered, force=force)
+    if min(workers, len(new)) > 1:
+        pool.run_all(run, new, processes=workers, finished=lambda x: finish(*x), lost=give_up)
+    else:
+        for numbered in new:
+            finish(*run(numbered))
     return [outcomes[number] for number in range(len(jobs))]
 
 
-def _compute(job: Job) -> dict[str, Any]:
+def one_line(text: str) -> str:
+    """An error message on one line, shortened if it is long.
+
+    >>> one_line("too bad:   no memory")
+    'too bad: no memory'
+    """
+    words = " ".join(text.split())
+    return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
+
+
+# --- inside -------------------------------------------------------------------------------------
+
+
+def _is_there(job: Job) -> bool:
+    return os.path.lexists(job.folder)
+
+
+def _execute_numbered(numbered: tuple[int, Job], *, force: bool) -> tuple[int, Outcome]:
+    number, job = numbered
+    return number, execute(job, force=force)
+
+
+def _compute(job: Job, *, force: bool) -> bool:
+    """Compute, and store unless another process was faster; say whether it was stored."""
+    if job.code and code_version(job.name) != job.code:
+        raise RuntimeError(
+            "its source has changed since this run began: give the same command again"
+        )
+    if not (job.folder.parent / store.MARKER).exists():
+        store.open_store(job.folder.parent)
     experiment = get(job.name)
     settings = experiment.parameters.restore(job.parameters)
     started = datetime.now(UTC)
-    with warnings.catch_warnings(record=True) as caught, _progress.silent():
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        _progress.silent(),
+        _cores.one_blas_thread(),
+    ):
         warnings.simplefilter("always", RuntimeWarning)
         clock = time.perf_counter()
         data = experiment.compute(settings, job.seed)
@@ -136,7 +188,8 @@ def _compute(job: Job) -> dict[str, Any]:
         with plot.style.figure_style():
             figure = experiment.draw(settings, data)
         plot.style.put_caption(figure, _caption(job))
-    with store.new_entry(job.folder) as folder:
+
+    def fill(folder: Path) -> None:
         for name, dataset in data.items():
             results.save(dataset, folder / f"{name}.nc")
         for suffix in ("png", "svg"):
@@ -160,28 +213,35 @@ def _compute(job: Job) -> dict[str, Any]:
             "warnings": sorted({str(warning.message) for warning in caught}),
         }
         store.write_record(folder, record)
-    return store.read_record(job.folder)
+
+    stored = store.add(job.folder, fill, replace=force)
+    store.error_file(job.folder).unlink(missing_ok=True)  # it told of an earlier attempt
+    return stored
+
+
+def _broken(job: Job, error: BaseException) -> Outcome:
+    """The outcome of an error that is ours: on one line, with its traceback in a file."""
+    said = f"{job.name}: {type(error).__name__}: {one_line(str(error))}"
+    told = _told(error)
+    facts = dataclasses.asdict(job) | {"versions": versions(), "folder": str(job.folder)}
+    text = f"{told}\n{json.dumps(store.plain(facts), indent=1)}\n"
+    try:
+        path = store.write_error(job.folder, text)
+    except OSError as problem:  # the disk is full, say
+        return Outcome(job, error=f"{said} (no traceback: {problem.strerror})", traceback=told)
+    return Outcome(job, error=f"{said} (traceback: {path})", traceback=told, error_file=path)
+
+
+def _told(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
 
 
 def _caption(job: Job) -> str:
     def word(value: Any) -> str:
         if isinstance(value, list):
             return "(" + ", ".join(map(word, value)) + ")"
-        return f"{value:g}".replace("inf", "∞") if isinstance(value, float) else str(value)
+        return exact(value).replace("inf", "∞") if isinstance(value, float) else exact(value)
 
     return " · ".join(
         [job.name, *(f"{name} {word(value)}" for name, value in job.parameters.items())]
     )
-
-
-def _follow_parent() -> None:
-    """In a worker: leave Ctrl-C to the parent, and end when the parent is gone, even if killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-
-    def wait() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()

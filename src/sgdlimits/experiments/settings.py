@@ -68,12 +68,18 @@ class Settings:
     ...     dim: int = 5000
     >>> Larger().dim, Larger.describe()[0]["meaning"]
     (5000, 'dimension')
+    >>> class Ridge(Settings):
+    ...     ridge: float = setting(0.1, "ridge", above=0)
+    >>> class Both(Ridge, Parameters):
+    ...     dim: int = 50
+    >>> Both()
+    Both(dim=50, snrs=(0.8, 1.2), ridge=0.1)
     """
 
     def __init_subclass__(cls) -> None:
         """Make it a dataclass; a plain value is another default for an inherited parameter."""
         inherited: dict[str, Any] = {}
-        for base in reversed(cls.__mro__[1:]):
+        for base in reversed(cls.__mro__[1:]):  # of all bases: the first has only its own fields
             inherited |= vars(base).get("__dataclass_fields__", {})
         for name in inspect.get_annotations(cls):
             value = vars(cls).get(name)

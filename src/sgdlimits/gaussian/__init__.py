@@ -1,4 +1,7 @@
-"""Expectations over Gaussians: quadrature with error estimates, and closed forms."""
+"""Expectations over Gaussians: quadrature with error estimates, and closed forms.
+
+Keys such as CS09 are those of ``docs/references.bib``.
+"""
 
 from sgdlimits.gaussian.arccosine import relu_gradient, relu_product, step_product, step_relu
 from sgdlimits.gaussian.erf import erf_curvature, erf_gradient, erf_product, erf_slopes

@@ -1,4 +1,4 @@
-"""Shape checks for arrays that may be traced: only shapes are looked at, never values."""
+"""Shape checks for arrays that may be traced by JAX: they look at shapes, never at values."""
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike

@@ -1,11 +1,13 @@
 """Gaussian averages of the ReLU and its derivative: arc-cosine kernels of order 0 and 1.
 
-For centred Gaussian (x, y) with variances c11, c22 and covariance c12 = sqrt(c11 c22) cos(theta).
-Conventions at the kink: step(0) = 1/2, so a field of variance 0 behaves as the symmetric limit.
+The fields (x, y) are centred and Gaussian, with variances c₁₁, c₂₂ and covariance
+c₁₂ = √(c₁₁c₂₂) cos θ. At the kink step(0) = ½, so that a field of variance 0 is the limit of small
+variances.
 
-Derivatives come from E[d f / d c12] = E[f_xy], E[d f / d c11] = E[f_xx] / 2, not from the square
-root, and are therefore finite when x and y are parallel. Two derivatives do not exist there (that
-of ``step_product``, and those in the direction of a variance that is exactly 0); they are set to 0.
+Derivatives of F = E f(x, y) are not taken through the square roots in the formulas, which would
+give infinities where x and y are parallel. They come from ∂F/∂c₁₂ = E[∂²f/∂x∂y] and
+∂F/∂c₁₁ = ½E[∂²f/∂x²], which are finite there. Two kinds of derivatives do not exist and are set to
+0: that of ``step_product`` for parallel fields, and those with respect to a variance that is 0.
 """
 
 import jax
@@ -19,11 +21,11 @@ from sgdlimits.gaussian._shapes import square
 def step_product(c11: ArrayLike, c12: ArrayLike, c22: ArrayLike) -> Float[Array, "..."]:
     """Probability that two Gaussian fields are both positive, the kernel of order 0.
 
-        E[1(x > 0) 1(y > 0)] = (pi - theta) / (2 pi)
+        E[1(x > 0) 1(y > 0)] = (π − θ)/(2π)
 
-    Source: Cho and Saul (2009); 004 Thm 8.6.
+    Source: Cho and Saul (CS09); J24 Thm 8.6.
 
-    >>> round(float(step_product(1.0, 0.5, 1.0)), 4)  # theta = pi / 3
+    >>> round(float(step_product(1.0, 0.5, 1.0)), 4)  # θ = π/3
     0.3333
     """
     return _step_product(*_floats(c11, c12, c22))
@@ -32,11 +34,11 @@ def step_product(c11: ArrayLike, c12: ArrayLike, c22: ArrayLike) -> Float[Array,
 def relu_product(c11: ArrayLike, c12: ArrayLike, c22: ArrayLike) -> Float[Array, "..."]:
     """Average of two ReLUs, the kernel of order 1.
 
-        E[relu(x) relu(y)] = sqrt(c11 c22) (sin theta + (pi - theta) cos theta) / (2 pi)
+        E[relu(x) relu(y)] = √(c₁₁c₂₂) (sin θ + (π − θ) cos θ)/(2π)
 
-    Source: Cho and Saul (2009); 004 Thm 8.6.
+    Source: Cho and Saul (CS09); J24 Thm 8.6.
 
-    >>> round(float(relu_product(2.0, 2.0, 2.0)), 4)  # x = y: c / 2
+    >>> round(float(relu_product(2.0, 2.0, 2.0)), 4)  # x = y: c₁₁/2
     1.0
     """
     return _relu_product(*_floats(c11, c12, c22))
@@ -45,11 +47,11 @@ def relu_product(c11: ArrayLike, c12: ArrayLike, c22: ArrayLike) -> Float[Array,
 def step_relu(c11: ArrayLike, c12: ArrayLike, c22: ArrayLike) -> Float[Array, "..."]:
     """Average of a step of the first field and a ReLU of the second.
 
-        E[1(x > 0) relu(y)] = sqrt(c22) (1 + cos theta) / (2 sqrt(2 pi))
+        E[1(x > 0) relu(y)] = √c₂₂ (1 + cos θ)/(2√(2π))
 
     Source: integration by parts in y.
 
-    >>> round(float(step_relu(1.0, 1.0, 1.0)), 4)  # x = y: 1 / sqrt(2 pi)
+    >>> round(float(step_relu(1.0, 1.0, 1.0)), 4)  # x = y: 1/√(2π)
     0.3989
     """
     c11, c12, c22 = _floats(c11, c12, c22)
@@ -57,17 +59,17 @@ def step_relu(c11: ArrayLike, c12: ArrayLike, c22: ArrayLike) -> Float[Array, ".
 
 
 def relu_gradient(covariance: ArrayLike) -> Float[Array, "..."]:
-    """Average of a step, a field and a ReLU, what the gradient of a ReLU committee needs.
+    """Average of a step, a field and a ReLU, which the gradient of a ReLU committee needs.
 
-        E[1(x > 0) y relu(z)] = c_xy sqrt(det) / (2 pi c_xx) + c_yz E[1(x > 0) 1(z > 0)],
-        det = c_xx c_zz - c_xz^2,
+        E[1(x > 0) y relu(z)] = c_xy √D/(2π c_xx) + c_yz E[1(x > 0) 1(z > 0)],
+        D = c_xx c_zz − c_xz²,
 
-    for a covariance of shape (..., 3, 3).
+    for a covariance of (x, y, z) of shape (..., 3, 3).
 
     Source: integration by parts in y.
 
     >>> import jax.numpy as jnp
-    >>> round(float(relu_gradient(jnp.ones((3, 3)))), 4)  # x = y = z: 1 / 2
+    >>> round(float(relu_gradient(jnp.ones((3, 3)))), 4)  # x = y = z: ½
     0.5
     """
     c = square("covariance", covariance, 3)
@@ -78,7 +80,7 @@ def relu_gradient(covariance: ArrayLike) -> Float[Array, "..."]:
 
 @jax.custom_jvp
 def _step_product(c11: Array, c12: Array, c22: Array) -> Array:
-    # theta = arctan2(sqrt(det), c12); at 0, 0 the form below gives theta = pi / 2, hence 1 / 4.
+    # θ = arctan2(√D, c₁₂); the form below gives θ = π/2 at (0, 0), hence ¼.
     return (jnp.pi / 2 + jnp.arctan2(c12, _root(c11 * c22 - c12**2))) / (2 * jnp.pi)
 
 

@@ -1,13 +1,12 @@
-"""Gaussian averages of the error function g(x) = erf(x / sqrt 2), in closed form.
+"""Gaussian averages of the error function g(x) = erf(x/√2), in closed form.
 
-All of them rest on one remark: g'(x) = sqrt(2/pi) exp(-x^2 / 2) is itself a Gaussian weight, so
-each factor g' tilts the law of the other fields into another centred Gaussian,
+All of them rest on one remark: g'(x) = √(2/π) e^(−x²/2) is itself a Gaussian weight, so that each
+factor g' turns the law of the other fields into another centred Gaussian,
 
-    E[g'(w) F(y)] = sqrt(2/pi) (1 + C_ww)^(-1/2) E'[F(y)],
-    C'_yz = C_yz - C_yw (1 + C_ww)^(-1) C_wz.
+    E[g'(w) F(y)] = √(2/π) (1 + C_ww)^(−½) E'[F(y)],   C'_yz = C_yz − C_yw C_wz/(1 + C_ww),
 
-The tilted denominators are at least 1, so values and derivatives of any order are finite for
-singular covariances too: repeated fields and vanishing fields are allowed.
+E' being the average with the covariance C'. The denominators are at least 1, so that values and
+derivatives of any order are finite for singular covariances too: fields may be equal or vanish.
 """
 
 import jax.numpy as jnp
@@ -20,33 +19,33 @@ from sgdlimits.gaussian._shapes import square
 def erf_product(c11: ArrayLike, c12: ArrayLike, c22: ArrayLike) -> Float[Array, "..."]:
     """Average of two error functions.
 
-        E[g(x) g(y)] = (2/pi) arcsin(c12 / sqrt((1 + c11)(1 + c22)))
+        E[g(x) g(y)] = (2/π) arcsin(c₁₂/√((1 + c₁₁)(1 + c₂₂)))
 
-    for centred Gaussian (x, y) with variances c11, c22 and covariance c12; arguments broadcast.
-    The arcsine is written as an arctangent, which stays accurate for large variances.
+    for centred Gaussian (x, y) with variances c₁₁, c₂₂ and covariance c₁₂; arguments broadcast.
+    The code has an arctangent in place of the arcsine: it stays accurate for large variances.
 
-    Source: Saad and Solla (1995), I2; 003.
+    Source: Saad and Solla (SS95), I₂; L23.
 
-    >>> round(float(erf_product(1.0, 1.0, 1.0)), 4)  # (2/pi) arcsin(1/2)
+    >>> round(float(erf_product(1.0, 1.0, 1.0)), 4)  # (2/π) arcsin ½
     0.3333
     """
     c11, c12, c22 = jnp.asarray(c11), jnp.asarray(c12), jnp.asarray(c22)
-    rest = 1 + c11 + c22 + (c11 * c22 - c12**2)  # (1 + c11)(1 + c22) - c12^2
+    rest = 1 + c11 + c22 + (c11 * c22 - c12**2)  # (1 + c₁₁)(1 + c₂₂) − c₁₂²
     return (2 / jnp.pi) * jnp.arctan2(c12, jnp.sqrt(rest))
 
 
 def erf_gradient(covariance: ArrayLike) -> Float[Array, "..."]:
     """Average of a derivative, a field and an error function.
 
-        E[g'(x) y g(z)] = (2/pi) (c_yz (1 + c_xx) - c_xy c_xz) / ((1 + c_xx) sqrt(L)),
-        L = (1 + c_xx)(1 + c_zz) - c_xz^2,
+        E[g'(x) y g(z)] = (2/π)(c_yz(1 + c_xx) − c_xy c_xz)/((1 + c_xx)√Λ₃),
+        Λ₃ = (1 + c_xx)(1 + c_zz) − c_xz²,
 
     for centred Gaussian (x, y, z) with a covariance of shape (..., 3, 3).
 
-    Source: Saad and Solla (1995), I3; 003.
+    Source: Saad and Solla (SS95), I₃; L23.
 
     >>> import jax.numpy as jnp
-    >>> round(float(erf_gradient(jnp.ones((3, 3)))), 4)  # x = y = z: 1 / (pi sqrt 3)
+    >>> round(float(erf_gradient(jnp.ones((3, 3)))), 4)  # x = y = z: 1/(π√3)
     0.1838
     """
     c = square("covariance", covariance, 3)
@@ -59,15 +58,15 @@ def erf_gradient(covariance: ArrayLike) -> Float[Array, "..."]:
 def erf_curvature(covariance: ArrayLike) -> Float[Array, "..."]:
     """Average of two derivatives and two error functions.
 
-        E[g'(w) g'(x) g(y) g(z)] = (4/pi^2) L4^(-1/2) arcsin(L0 / sqrt(L1 L2)),
+        E[g'(w) g'(x) g(y) g(z)] = (4/π²) arcsin(Λ₀/√(Λ₁Λ₂))/√Λ₄,
 
-    where L4, L1, L2, L0 are the minors of 1 + C on (w, x), (w, x, y), (w, x, z) and on rows
-    (w, x, y) with columns (w, x, z); the covariance has shape (..., 4, 4).
+    where Λ₄, Λ₁, Λ₂ are the minors of I + C on (w, x), (w, x, y) and (w, x, z), and Λ₀ is the minor
+    of rows (w, x, y) and columns (w, x, z); the covariance C of (w, x, y, z) has shape (..., 4, 4).
 
-    Source: Saad and Solla (1995), I4; 003.
+    Source: Saad and Solla (SS95), I₄; L23.
 
     >>> import jax.numpy as jnp
-    >>> round(float(erf_curvature(jnp.zeros((4, 4)).at[2:, 2:].set(1.0))), 4)  # (2/pi) / 3
+    >>> round(float(erf_curvature(jnp.zeros((4, 4)).at[2:, 2:].set(1.0))), 4)  # (2/π)/3
     0.2122
     """
     c = square("covariance", covariance, 4)
@@ -86,11 +85,11 @@ def erf_curvature(covariance: ArrayLike) -> Float[Array, "..."]:
 def erf_slopes(c11: ArrayLike, c12: ArrayLike, c22: ArrayLike) -> Float[Array, "..."]:
     """Average of two derivatives, the weight of label noise in the corrector.
 
-        E[g'(x) g'(y)] = (2/pi) / sqrt((1 + c11)(1 + c22) - c12^2)
+        E[g'(x) g'(y)] = (2/π)/√((1 + c₁₁)(1 + c₂₂) − c₁₂²)
 
-    Source: Saad and Solla (1995); 003.
+    Source: Saad and Solla (SS95); L23.
 
-    >>> round(float(erf_slopes(0.0, 0.0, 0.0)), 4)  # g'(0)^2 = 2/pi
+    >>> round(float(erf_slopes(0.0, 0.0, 0.0)), 4)  # g'(0)² = 2/π
     0.6366
     """
     c11, c12, c22 = jnp.asarray(c11), jnp.asarray(c12), jnp.asarray(c22)

@@ -1,7 +1,7 @@
 """Exact Gaussian moments: Wick's pairing formula, and moments of a quadratic form for any width.
 
-The quadratic forms are what networks with square activation need: with fields z and error
-z' B z, the drift takes E[(z' B z) z z'] and the corrector E[(z' B z)^2 z z'].
+Networks with square activation need the latter: with fields z the error is a quadratic form zᵀBz,
+the drift is made of E[(zᵀBz) zzᵀ] and the corrector of E[(zᵀBz)² zzᵀ].
 """
 
 import functools
@@ -18,15 +18,16 @@ from sgdlimits.gaussian._shapes import square
 def moment(covariance: ArrayLike, indices: Sequence[int]) -> Float[Array, "..."]:
     """Moment of coordinates of a centred Gaussian vector.
 
-        E[x_i1 ... x_in] = sum over pairings of products of c_ij = sum_j c_{i1 ij} E[rest]
+        E[x_a x_b x_c …] = c_ab E[x_c …] + c_ac E[x_b …] + …,
 
-    Covariances of shape (..., n, n) are allowed. The cost grows with the number of *distinct*
-    subsets met, so long products of few coordinates are cheap.
+    the sum over all partners of x_a, and so on until every coordinate is paired. Covariances of
+    shape (..., n, n) are allowed. Equal terms are computed once, so that long products of few
+    different coordinates are cheap.
 
-    Source: Isserlis (1918), Wick's theorem.
+    Source: Isserlis (I18), Wick's theorem.
 
     >>> import jax.numpy as jnp
-    >>> float(moment(jnp.eye(1), [0] * 6))  # 5 * 3 * 1
+    >>> float(moment(jnp.eye(1), [0] * 6))  # 5 · 3 · 1
     15.0
     """
     c = square("covariance", covariance)
@@ -56,7 +57,7 @@ def moment(covariance: ArrayLike, indices: Sequence[int]) -> Float[Array, "..."]
 def quadratic_mean(form: ArrayLike, covariance: ArrayLike) -> Float[Array, "..."]:
     """Mean of a quadratic form.
 
-        E[z' B z] = tr(B C)
+        E[zᵀBz] = tr(BC)
 
     for z ~ N(0, C) and symmetric B, both of shape (..., n, n).
 
@@ -73,12 +74,12 @@ def quadratic_mean(form: ArrayLike, covariance: ArrayLike) -> Float[Array, "..."
 def quadratic_square_mean(form: ArrayLike, covariance: ArrayLike) -> Float[Array, "..."]:
     """Second moment of a quadratic form.
 
-        E[(z' B z)^2] = tr(B C)^2 + 2 tr(B C B C)
+        E[(zᵀBz)²] = tr(BC)² + 2 tr(BCBC)
 
-    Source: Wick's theorem; 002 (27) is an instance.
+    Source: Wick's theorem; AKLS23 (27) is an instance.
 
     >>> import jax.numpy as jnp
-    >>> float(quadratic_square_mean(jnp.eye(1), jnp.eye(1)))  # E z^4
+    >>> float(quadratic_square_mean(jnp.eye(1), jnp.eye(1)))  # E z⁴
     3.0
     """
     b, c = _pair(form, covariance)
@@ -89,12 +90,12 @@ def quadratic_square_mean(form: ArrayLike, covariance: ArrayLike) -> Float[Array
 def quadratic_second(form: ArrayLike, covariance: ArrayLike) -> Float[Array, "... n n"]:
     """Second moments of the fields weighted with a quadratic form.
 
-        E[(z' B z) z z'] = tr(B C) C + 2 C B C
+        E[(zᵀBz) zzᵀ] = tr(BC) C + 2CBC
 
-    Source: Wick's theorem; 002 (26a) is an instance.
+    Source: Wick's theorem; AKLS23 (26a) is an instance.
 
     >>> import jax.numpy as jnp
-    >>> quadratic_second(jnp.eye(1), jnp.eye(1)).tolist()  # E z^4
+    >>> quadratic_second(jnp.eye(1), jnp.eye(1)).tolist()  # E z⁴
     [[3.0]]
     """
     b, c = _pair(form, covariance)
@@ -105,13 +106,13 @@ def quadratic_second(form: ArrayLike, covariance: ArrayLike) -> Float[Array, "..
 def quadratic_square_second(form: ArrayLike, covariance: ArrayLike) -> Float[Array, "... n n"]:
     """Second moments of the fields weighted with the square of a quadratic form.
 
-        E[(z' B z)^2 z z'] = (t^2 + 2 tr(B C B C)) C + 4 t C B C + 8 C B C B C,   t = tr(B C)
+        E[(zᵀBz)² zzᵀ] = (t² + 2 tr(BCBC)) C + 4t CBC + 8CBCBC,   t = tr(BC)
 
-    Source: second derivative at s = 0 of E[exp(s z' B z) z z'] =
-    det(1 - 2 s C B)^(-1/2) (C^(-1) - 2 s B)^(-1); 002 (26b) is an instance.
+    Source: the second derivative at s = 0 of
+    E[exp(s zᵀBz) zzᵀ] = det(I − 2sCB)^(−½) (C⁻¹ − 2sB)⁻¹; AKLS23 (26b) is an instance.
 
     >>> import jax.numpy as jnp
-    >>> quadratic_square_second(jnp.eye(1), jnp.eye(1)).tolist()  # E z^6
+    >>> quadratic_square_second(jnp.eye(1), jnp.eye(1)).tolist()  # E z⁶
     [[15.0]]
     """
     b, c = _pair(form, covariance)

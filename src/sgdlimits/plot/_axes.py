@@ -15,8 +15,8 @@ def one_panel(axes: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axe
     if axes is None:
         figure = Figure(figsize=size, layout="constrained")
         return figure, figure.subplots()
-    found: Any = axes.get_figure(root=True)
-    return found, axes
+    own: Any = axes.get_figure(root=True)
+    return own, axes
 
 
 def given_panels(

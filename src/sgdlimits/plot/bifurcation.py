@@ -115,20 +115,20 @@ def _pieces(
 def _draw_special(panel: Axes, diagram: xr.Dataset, x: np.ndarray, y: np.ndarray) -> None:
     special = diagram["special"].transpose("branch", "point").values
     for kind, marker in _MARKERS.items():
-        here = special == kind
-        if not np.any(here):
+        marked = special == kind
+        if not np.any(marked):
             continue
-        spread = np.ptp(x[here]) / np.max(np.abs(x[here]))
+        spread = np.ptp(x[marked]) / np.max(np.abs(x[marked]))
         panel.plot(
-            x[here],
-            y[here],
+            x[marked],
+            y[marked],
             linestyle="none",
             marker=marker,
             markersize=5 if kind == "end" else 6.5,
             markerfacecolor="white",
             markeredgecolor="black",
             markeredgewidth=1.5,
-            label=_WORDS[kind] + (f" at {np.mean(x[here]):.4g}" if spread < 1e-6 else ""),
+            label=_WORDS[kind] + (f" at {np.mean(x[marked]):.4g}" if spread < 1e-6 else ""),
             zorder=4 if kind == "end" else 4.1,  # branches may end where others cross
         )
 

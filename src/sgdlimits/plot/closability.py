@@ -35,7 +35,7 @@ class Remainders(Protocol):
     def open_statistics(self) -> tuple[str, ...]: ...  # noqa: D102
 
 
-def closability(found: Any, axes: Axes | Sequence[Axes] | np.ndarray | None = None) -> Figure:
+def closability(result: Any, axes: Axes | Sequence[Axes] | np.ndarray | None = None) -> Figure:
     """Draw how much of the drift of each statistic is not a function of the statistics.
 
     On log-log paper: the variance of the drift over parameters with the same statistics, divided by
@@ -44,23 +44,23 @@ def closability(found: Any, axes: Axes | Sequence[Axes] | np.ndarray | None = No
     every curve falls or is not seen; the legend has the exponents in dim of those that are.
 
     Args:
-        found: a result of :func:`sgdlimits.closability`, or a dict of them by title, one panel
+        result: a result of :func:`sgdlimits.closability`, or a dict of them by title, one panel
             each.
         axes: draw in these axes, one per set, in place of a new figure.
 
     Returns:
         The figure; :func:`sgdlimits.plot.save` writes it.
     """
-    sets = _sets(found)
+    sets = _sets(result)
     with style.figure_style():
         figure, panels = _panels(len(sets), axes)
-        for (title, result), panel in zip(sets.items(), panels, strict=True):
-            for number in range(len(result.names)):
-                _draw(panel, result, number)
-            opened = ", ".join(_word(name) for name in result.open_statistics)
+        for (title, one), panel in zip(sets.items(), panels, strict=True):
+            for number in range(len(one.names)):
+                _draw(panel, one, number)
+            opened = ", ".join(_word(name) for name in one.open_statistics)
             verdict = f"not closed: {opened}" if opened else "closed"
             panel.set_title(f"{title}\n{verdict}" if title else verdict, fontsize="medium")
-            _ticks(panel, result.dims)
+            _ticks(panel, one.dims)
             panel.legend(loc="upper left", bbox_to_anchor=(0.0, -0.16))
         panels[0].set_ylabel(
             "unexplained part of the drift\n(variance / mean square, ± 2 s.e.)", fontsize="medium"
@@ -68,12 +68,12 @@ def closability(found: Any, axes: Axes | Sequence[Axes] | np.ndarray | None = No
     return figure
 
 
-def _sets(found: Any) -> dict[str, Remainders]:
-    sets = dict(found) if isinstance(found, Mapping) else {"": found}
+def _sets(result: Any) -> dict[str, Remainders]:
+    sets = dict(result) if isinstance(result, Mapping) else {"": result}
     if not sets or not all(isinstance(part, Remainders) for part in sets.values()):
         raise _checks.InputError(
-            f"found={found!r} is not allowed: found must be a result of sgdlimits.closability, or "
-            "a dict of them"
+            f"result={result!r} is not allowed: result must be one of sgdlimits.closability, or a "
+            "dict of them"
         )
     return sets
 

@@ -29,14 +29,25 @@ class Limit(Protocol):
     def coordinates(self) -> list[str]:
         """Flat names of the statistics."""
 
+    @property
+    def nonnegative(self) -> list[str]:
+        """Flat names of the statistics that cannot be negative."""
+
     def ravel(self, state: StateLike) -> np.ndarray:
         """A state as a vector in ``coordinates``."""
 
     def fixed_points(self) -> Sequence[RestPoint]:
         """Where the drift vanishes, the most stable first."""
 
-    def field(
-        self, x: Word, y: Word, x_values: Any, y_values: Any, at: Any = None, others: Word = "held"
+    def drift_in_plane(
+        self,
+        x: Word,
+        y: Word,
+        *,
+        x_values: Any,
+        y_values: Any,
+        state: StateLike | None = None,
+        others: Word = "held",
     ) -> xr.Dataset:
         """The drift on a grid."""
 
@@ -53,7 +64,8 @@ def portrait(
     limit: LimitLike,
     x: Word,
     y: Word,
-    at: StateLike | None = None,
+    *,
+    state: StateLike | None = None,
     others: Word = "held",
     x_range: Range | None = None,
     y_range: Range | None = None,
@@ -72,17 +84,18 @@ def portrait(
     which two statistics are seen, lie on top.
 
     With more than two statistics the picture is a section. Its field is the drift where the others
-    are "held" as in ``at``, or "slaved": at rest, given x and y. A rest point is marked only if the
-    section goes through it (to the resolution of the grid), since the nullclines of this section
-    do not cross at the projection of any other. Runs are projected: they follow the lines as far as
-    their other statistics are near those of the section. It is blank where there is no state.
+    are "held" as in ``state``, or "slaved": at rest, given x and y. A rest point is marked only if
+    the section goes through it (to the resolution of the grid), since the nullclines of this
+    section do not cross at the projection of any other. Runs are projected: they follow the lines
+    as far as their other statistics are near those of the section. It is blank where there is no
+    state.
 
     Args:
         limit: made by ``effective_dynamics``.
         x: flat name of the statistic on the horizontal axis, such as ``"M[0,mu]"``.
         y: flat name of the statistic on the vertical axis.
-        at: the state at which the others are held, or start from if slaved; by default the first
-            rest point. Not needed if there are no others.
+        state: at which the others are held, or start from if slaved; by default the first rest
+            point. Not needed if there are no others.
         others: ``"held"`` or ``"slaved"``.
         x_range: (lowest, highest) value of x; by default around runs and path, without them around
             the rest points.
@@ -114,15 +127,23 @@ def portrait(
     _checks.choice("kind", kind, KINDS)
     points = _checks.integer("points", points, least=3)
     marks = _marks(limit, fixed_points, x, y)
-    if at is None and marks and len(names) > 2:
-        at = marks[0].state
+    if state is None and marks and len(names) > 2:
+        state = marks[0].state
     shown = _shown(runs, path, x, y)
     ranges = [
-        _range(f"{which}_range", given, name, [values[:, axis] for values in shown], marks)
+        _range(
+            f"{which}_range",
+            given,
+            [values[:, axis] for values in shown],
+            marks,
+            nonnegative=name in limit.nonnegative,
+        )
         for axis, (which, given, name) in enumerate((("x", x_range, x), ("y", y_range, y)))
     ]
     x_values, y_values = (np.linspace(*ends, points) for ends in ranges)
-    field = limit.field(x, y, x_values, y_values, at=at, others=others)
+    field = limit.drift_in_plane(
+        x, y, x_values=x_values, y_values=y_values, state=state, others=others
+    )
     with style.figure_style():
         figure, panel = one_panel(axes, (4.6, 5.4))
         if axes is None:
@@ -172,12 +193,12 @@ def _marks(limit: Limit, given: RestPoints | None, x: str, y: str) -> list[Mark]
 def _shown(runs: xr.Dataset | None, path: xr.Dataset | None, x: str, y: str) -> list[np.ndarray]:
     """All points of runs and path that will be drawn, as arrays of shape (points, 2)."""
     given = [finished(dataset)[0] for dataset in (runs, path) if dataset is not None]
-    found = [points_of(dataset, x, y).reshape(-1, 2) for dataset in given]
-    return [values[np.all(np.isfinite(values), axis=1)] for values in found]
+    drawn = [points_of(dataset, x, y).reshape(-1, 2) for dataset in given]
+    return [values[np.all(np.isfinite(values), axis=1)] for values in drawn]
 
 
 def _range(
-    argument: str, given: Any, name: str, shown: list[np.ndarray], marks: list[Mark]
+    argument: str, given: Any, shown: list[np.ndarray], marks: list[Mark], *, nonnegative: bool
 ) -> tuple[float, float]:
     if given is not None:
         low, high = _checks.array(argument, given, (2,))
@@ -198,15 +219,7 @@ def _range(
         )
     low, high = float(values.min()), float(values.max())
     margin = margin * (high - low) if high - low > 1e-6 else max(1.0, abs(low))
-    squared_norm = name == "r2" or _is_diagonal(name)
-    return max(low - margin, 0.0) if squared_norm else low - margin, high + margin
-
-
-def _is_diagonal(name: str) -> bool:
-    if not name.startswith("R["):
-        return False
-    first, second = name[2:-1].split(",")
-    return first == second
+    return max(low - margin, 0.0) if nonnegative else low - margin, high + margin
 
 
 def _within(mark: Mark, ranges: list[tuple[float, float]]) -> bool:

@@ -146,7 +146,7 @@ def alignment(
 
 
 def eigenvectors(vectors: Any, marked: Any = (), axes: Axes | None = None) -> Figure:
-    """Draw eigenvectors coordinate by coordinate, as in Figure 2.2 of paper 001.
+    """Draw eigenvectors coordinate by coordinate, as in Figure 2.2 of BGHJ23.
 
     Args:
         vectors: in columns, such as ``vectors[0]`` of :meth:`sgdlimits.spectra.Empirical.leading`.

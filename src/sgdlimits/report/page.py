@@ -1,4 +1,4 @@
-"""The page: a summary, every check of every experiment, the errata, and each experiment in full."""
+"""The page: a summary, all checks, the errata, each experiment in full, and the references."""
 
 import base64
 import io
@@ -12,20 +12,14 @@ from typing import Any
 from PIL import Image
 
 from sgdlimits.experiments import Outcome
+from sgdlimits.experiments.exact import exact
+from sgdlimits.experiments.papers import PAPERS
 from sgdlimits.results import replacing
 
 TITLE = "sgdlimits: theory and simulation of SGD, checked"
 WIDEST = 1400  # pixels of a picture on the page
 CSS_PIXELS = 0.6  # per pixel of the file, which has 200 to the inch: type of its usual size
 MARKS = {"passed": "✓ passed", "failed": "✗ failed", "erratum": "✎ erratum"}
-PAPERS = {
-    "BGJ22": "effective dynamics and critical scaling",
-    "BGHJ23": "outlier eigenspaces",
-    "AKLS23": "escaping mediocrity",
-    "L23": "dimension-free limits",
-    "J24": "lecture notes",
-    "ours": "beyond the papers",
-}
 
 
 def write_page(outcomes: Sequence[Outcome], path: Path) -> None:
@@ -39,6 +33,7 @@ def write_page(outcomes: Sequence[Outcome], path: Path) -> None:
             _all_checks(records),
             _errata(records),
             *(_section(folder, record) for folder, record in finished),
+            _references(records),
             _footer(records),
         ]
     )
@@ -115,7 +110,8 @@ def _row(check: dict[str, Any], record: dict[str, Any] | None = None) -> str:
 
 def _errata(records: Sequence[dict[str, Any]]) -> str:
     items = [
-        f'<li><a href="#{record["name"]}">{record["paper"]} {escape(record["figure"])}</a>: '
+        f'<li>{_cited(record["paper"])} <a href="#{escape(record["name"])}">'
+        f"{escape(record['figure'])}</a>: "
         f"{escape(check['name'])} is {_number(check['expected'])}, printed "
         f"<s>{_number(check['printed'])}</s>; measured {_number(check['measured'])} ± "
         f"{_number(check['error'], 2)}</li>"
@@ -130,14 +126,14 @@ def _errata(records: Sequence[dict[str, Any]]) -> str:
 
 def _section(folder: Path, record: dict[str, Any]) -> str:
     name = escape(record["name"])
-    source = f"{record['paper']}, {PAPERS.get(record['paper'], '')} · {record['figure']}"
     facts = record["parameters"] | {"preset": record["preset"], "seed": record["seed"]}
-    said = " · ".join(f"{escape(key)} <b>{escape(_value(x))}</b>" for key, x in facts.items())
+    said = " · ".join(f"{escape(key)} <b>{escape(exact(x))}</b>" for key, x in facts.items())
     rows = "".join(_row(check) for check in record["checks"])
     warned = "".join(f'<p class="warned">{escape(text)}</p>' for text in record["warnings"])
     return (
         f'<section class="experiment" id="{name}"><h2>{name}</h2>'
-        f'<p class="place">{escape(source)}</p><p>{escape(record["claim"])}</p>'
+        f'<p class="place">{_cited(record["paper"])} · {escape(record["figure"])}</p>'
+        f"<p>{escape(record['claim'])}</p>"
         f"<figure>{_picture(folder / 'picture.png', record['claim'])}</figure>"
         f"{_table(rows, with_name=False)}{warned}"
         f'<p class="facts">{said} · {record["seconds"]["all"]:.1f} s · {escape(folder.name)}</p>'
@@ -145,10 +141,31 @@ def _section(folder: Path, record: dict[str, Any]) -> str:
     )
 
 
+def _cited(key: str) -> str:
+    """The key of a paper, which leads to its line in the references."""
+    name = escape(key)
+    return f'<a href="#paper-{name}">{name}</a>' if key in PAPERS else name
+
+
+def _references(records: Sequence[dict[str, Any]]) -> str:
+    cited = [key for key in PAPERS if any(record["paper"] == key for record in records)]
+    if not cited:
+        return ""
+    items = "".join(
+        f'<li id="paper-{escape(key)}"><b>{escape(key)}</b>: {escape(PAPERS[key])}</li>'
+        for key in cited
+    )
+    return f"<section><h2>References</h2><ul>{items}</ul></section>"
+
+
 def _footer(records: Sequence[dict[str, Any]]) -> str:
     if not records:
         return ""
-    versions = " · ".join(f"{escape(k)} {escape(v)}" for k, v in records[0]["versions"].items())
+    found: dict[str, list[str]] = {}
+    for record in records:  # not all of them need be of one run
+        for name, version in record["versions"].items():
+            found[name] = sorted({*found.get(name, []), version})
+    versions = " · ".join(f"{escape(name)} {escape(', '.join(v))}" for name, v in found.items())
     last = max(record["started"] for record in records)
     return f"<footer>{versions} · last run started {escape(last)}</footer>"
 
@@ -169,7 +186,3 @@ def _picture(path: Path, text: str) -> str:
 
 def _number(value: Any, digits: int = 4) -> str:
     return f"{value:.{digits}g}" if isinstance(value, int | float) else escape(str(value))
-
-
-def _value(value: Any) -> str:
-    return ", ".join(map(_value, value)) if isinstance(value, list) else _number(value)

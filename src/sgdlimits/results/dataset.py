@@ -2,8 +2,7 @@
 
 import json
 import re
-import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,11 @@ import xarray as xr
 from sgdlimits import _checks
 from sgdlimits._types import Number, State, WholeNumber, Word
 from sgdlimits._version import __version__
+from sgdlimits._warn import warn
 
-_ORDER = ("v", "M", "R", "m", "r2")
 _ALONG = ("time", "point")  # a statistic moves along one of these
 _MANY = ("run", "branch")  # and there may be several of it
-_OF_STATES = ("neuron", "neuron_", "anchor")
+_FLAGS = ("diverged", "diverged_at")  # of runs; no statistics
 _FLAT = re.compile(r"\s*([^\[\]]+?)\s*(?:\[(.*)\])?\s*")  # variable, or variable[index,index]
 _SHOWN = 60  # flat names in an error message: a wide network has thousands
 
@@ -26,8 +25,13 @@ def build(
     dims: Mapping[str, tuple[str, ...]],
     coords: Mapping[str, Any],
     attrs: Mapping[str, Any],
+    *,
+    symmetric: Collection[str] = (),
 ) -> xr.Dataset:
     """Return a result from arrays, the names of their axes, coordinate values and attributes.
+
+    Variables keep their order; statistics over time note which axes are their own, and those that
+    are ``symmetric`` in their last two axes say so: flat names then list their upper triangle.
 
     The package's ``version`` is added to the attributes. Attributes are numbers or text in every
     file format, so anything else (dicts, lists, None, booleans) becomes a JSON string.
@@ -50,8 +54,11 @@ def build(
                     f"coords[{axis!r}] has shape {np.shape(coords[axis])}, which is not allowed: "
                     f"{name} has {size} entries along {axis}"
                 )
-        variables[name] = (axes, data)
-    notes = {name: encoded(value) for name, value in {**attrs, "version": __version__}.items()}
+        own = " ".join(axis for axis in axes if axis not in _ALONG + _MANY)
+        kinds: dict[str, Any] = {"axes": own} if own and _ALONG[0] in axes else {}
+        variables[name] = (axes, data, kinds | ({"symmetric": 1} if name in symmetric else {}))
+    always = {"order": list(statistics), "version": __version__}
+    notes = {name: encoded(value) for name, value in {**attrs, **always}.items()}
     return xr.Dataset(variables, dict(coords), notes)
 
 
@@ -68,41 +75,28 @@ def divergence(values: Mapping[str, np.ndarray], times: np.ndarray) -> dict[str,
     diverged = ~np.all(finite, axis=1)
     at = np.where(diverged, times[np.argmin(finite, axis=1)], np.nan)
     if np.any(diverged):
-        warnings.warn(
+        warn(
             f"{int(diverged.sum())} of {len(diverged)} runs diverged, the first at time "
-            f"{np.nanmin(at):.3g}: see `diverged` and `diverged_at`; is the step too large?",
-            RuntimeWarning,
-            stacklevel=5,
+            f"{np.nanmin(at):.3g}: see `diverged` and `diverged_at`; is the step too large?"
         )
-    return {"diverged": diverged, "diverged_at": at}
+    return dict(zip(_FLAGS, (diverged, at), strict=True))
 
 
 def parameters(dataset: xr.Dataset) -> dict[str, Any]:
     """Return the parameters of the task behind a result, {} if it carries none."""
-    text = dataset.attrs.get("parameters", "{}")
-    try:
-        values = json.loads(text) if isinstance(text, str) else text
-    except json.JSONDecodeError as error:
-        raise _checks.InputError(
-            f"attrs['parameters']={text!r} is not allowed: it must be a JSON object"
-        ) from error
-    return dict(values or {})
+    return dict(_decoded(dataset, "parameters") or {})
 
 
 def statistics(dataset: xr.Dataset) -> list[str]:
-    """Return the flat names of all statistics of a result, in order v, M, R (upper triangle).
+    """Return the flat names of all statistics of a result, in order; of R the upper triangle.
 
     >>> R = np.zeros((1, 2, 2))
-    >>> statistics(build({"R": R}, {"R": ("time", "neuron", "neuron_")}, {}, {}))
+    >>> dims = {"R": ("time", "neuron", "neuron_")}
+    >>> statistics(build({"R": R}, dims, {}, {}, symmetric=["R"]))
     ['R[0,0]', 'R[0,1]', 'R[1,1]']
     """
-    moving = [str(name) for name, variable in dataset.data_vars.items() if _moves(variable)]
-    ordered = [name for name in _ORDER if name in moving]
-    return [
-        flat
-        for name in ordered + [name for name in moving if name not in _ORDER]
-        for flat in _flat_names(dataset, name)
-    ]
+    moving = [name for name in _ordered(dataset) if _moves(dataset[name])]
+    return [flat for name in moving for flat in _flat_names(dataset, name)]
 
 
 def select(dataset: xr.Dataset, name: Word, *, argument: str = "name") -> xr.DataArray:
@@ -154,18 +148,20 @@ def state(
     >>> state(runs, time=0.2)
     {'m': array([0., 0.])}
     """
-    names = [name for name in _ORDER if name in dataset.data_vars]
-    if not names:
+    names = [name for name in _ordered(dataset) if name not in _FLAGS]
+    if "time" in dataset.dims:
+        names = [name for name in names if "time" in dataset[name].dims]
+    if not names or ("time" not in dataset.dims and "order" not in dataset.attrs):
         raise _checks.InputError(
-            f"dataset={list(dataset.data_vars)} is not allowed: it must hold statistics of a task, "
-            f"some of {', '.join(_ORDER)}"
+            f"dataset={list(dataset.data_vars)} is not allowed: it must hold statistics of a task"
         )
     chosen = dataset[names]
+    own = {axis for name in names for axis in _own_axes(dataset[name])}
     if time is not None or "time" in chosen.dims:
         chosen = chosen.isel(time=_nearest(chosen, time))
     if run is not None:
         chosen = chosen.isel(run=_position(chosen, run))
-    others = [str(name) for name in chosen.dims if name not in (*_OF_STATES, "run")]
+    others = [str(name) for name in chosen.dims if name not in (*own, "run")]
     if others:
         raise _checks.InputError(
             f"dataset={dict(dataset.sizes)} is not allowed: choose one entry along "
@@ -176,7 +172,9 @@ def state(
             f"run={run!r} is not allowed at time={time!r}: it is not finite there; "
             "`diverged` of the dataset says which runs are to be left out"
         )
-    return {name: chosen[name].transpose("run", ..., missing_dims="ignore").values for name in names}
+    return {
+        name: chosen[name].transpose("run", ..., missing_dims="ignore").values for name in names
+    }
 
 
 def encoded(value: Any) -> str | int | float:
@@ -196,12 +194,40 @@ def _encode_inner(value: Any) -> Any:
     return getattr(value, "__qualname__", None) or str(value)
 
 
+def _decoded(dataset: xr.Dataset, name: str) -> Any:
+    """An attribute that :func:`build` may have written as JSON; None if it is not there."""
+    text = dataset.attrs.get(name, "null")
+    try:
+        return json.loads(text) if isinstance(text, str) else text
+    except json.JSONDecodeError as error:
+        raise _checks.InputError(
+            f"attrs[{name!r}]={text!r} is not allowed: it must be JSON"
+        ) from error
+
+
+def _ordered(dataset: xr.Dataset) -> list[str]:
+    """Names of the variables in the order in which they were built; a store may have another."""
+    names = [str(name) for name in dataset.data_vars]
+    known = _decoded(dataset, "order") or []
+    return [*(name for name in known if name in names), *(n for n in names if n not in known)]
+
+
+def _own_axes(variable: xr.DataArray) -> tuple[str, ...]:
+    """The axes of a statistic itself; where nothing is noted, those after runs and time."""
+    dims = [str(dim) for dim in variable.dims]
+    if "axes" in variable.attrs:
+        return tuple(dim for dim in dims if dim in variable.attrs["axes"].split())
+    lead = [dims.index(dim) + 1 for dim in ("run", "time") if dim in dims]
+    return tuple(dims[max(lead, default=0) :])
+
+
 def _moves(variable: xr.DataArray) -> bool:
     return any(axis in variable.dims for axis in _ALONG)
 
 
 def _index_dims(variable: xr.DataArray) -> list[str]:
-    return [str(axis) for axis in variable.dims if axis not in _ALONG + _MANY]
+    own = _own_axes(variable) if "axes" in variable.attrs else tuple(map(str, variable.dims))
+    return [axis for axis in own if axis not in _ALONG + _MANY]
 
 
 def _labels(dataset: xr.Dataset, axis: str) -> list[str]:
@@ -213,7 +239,7 @@ def _flat_names(dataset: xr.Dataset, name: str) -> list[str]:
     if not axes:
         return [name]
     labels = [_labels(dataset, axis) for axis in axes]
-    symmetric = axes == ["neuron", "neuron_"]
+    symmetric = len(axes) == 2 and dataset[name].attrs.get("symmetric")
     return [
         f"{name}[{','.join(labels[axis][i] for axis, i in enumerate(index))}]"
         for index in np.ndindex(*map(len, labels))

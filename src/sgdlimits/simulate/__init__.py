@@ -1,5 +1,8 @@
 """SGD itself: exactly in law at any dimension, or with all its coordinates."""
 
+from sgdlimits.simulate import multi_index, spiked_tensor  # noqa: F401 - they register themselves
+from sgdlimits.simulate.base import Process, process_of
+from sgdlimits.simulate.chain import Chain
 from sgdlimits.simulate.run import simulate
 
-__all__ = ["simulate"]
+__all__ = ["Chain", "Process", "process_of", "simulate"]

@@ -8,8 +8,8 @@ import scipy.special
 from jaxtyping import Array, Float
 
 from sgdlimits._precision import as_arrays
-from sgdlimits._types import State
-from sgdlimits.simulate.chain import Chain, degrees
+from sgdlimits._types import Index, State
+from sgdlimits.simulate.chain import Chain, Freedom
 from sgdlimits.tasks import MultiIndexFamily
 
 Carry = tuple[Float[Array, "K runs"] | None, Float[Array, "K r runs"], Float[Array, "K K runs"]]
@@ -26,8 +26,8 @@ class MultiIndexChain(Chain):
 
     task: MultiIndexFamily
     delta: Float[Array, ""]
-    dof: Float[Array, ""]
-    few: int | None = eqx.field(static=True)
+    first_run: Index
+    freedom: Freedom
     triangle: Float[Array, "r r"]  # L with P = LLᵀ; anchor fields are L times orthonormal ones
     centers: Float[Array, "k r"]  # means of the orthonormal anchor fields
     spread: Float[Array, "r r"]  # square root of their covariance
@@ -48,10 +48,10 @@ class MultiIndexChain(Chain):
         return v, jnp.asarray(M), jnp.asarray(C)
 
     def step(
-        self, carry: Carry, noise: Float[Array, "j runs"], rho: Float[Array, " runs"]
+        self, carry: Carry, noise: Float[Array, "j runs"], lengths: Float[Array, "blocks runs"]
     ) -> Carry:
         """One step of SGD for (v, M, C)."""
-        task, delta = self.task, self.delta
+        task, delta, (rho,) = self.task, self.delta, lengths
         K, r = task.width, len(task.anchors)
         v, M, C = carry
         scale = 1 / jnp.sqrt(task.precision)
@@ -124,7 +124,7 @@ class MultiIndexChain(Chain):
         return jax.vmap(both, (-1, -1, -1), -1)(v, fields, labels)
 
 
-def make_chain(task: MultiIndexFamily, dim: int, step: float) -> MultiIndexChain:
+def make_chain(task: MultiIndexFamily, dim: int, step: float, first_run: int) -> MultiIndexChain:
     """The chain of a multi-index task in dimension ``dim``."""
     r = len(task.anchors)
     L = np.linalg.cholesky(task.gram)
@@ -133,12 +133,11 @@ def make_chain(task: MultiIndexFamily, dim: int, step: float) -> MultiIndexChain
     correlated = bool(task.spike.any())
     spread = np.linalg.cholesky(covariance) if correlated else np.sqrt(covariance)
     cumulative = np.cumsum(task.weights)[:-1]
-    dof, few = degrees(dim - r - task.width)
     return MultiIndexChain(
         task=as_arrays(task),
         delta=jnp.asarray(step / dim),
-        dof=dof,
-        few=few,
+        first_run=jnp.asarray(first_run),
+        freedom=Freedom.of(dim - r - task.width),
         triangle=jnp.asarray(L),
         centers=jnp.asarray(task.means @ L),
         spread=jnp.asarray(spread),

@@ -1,5 +1,7 @@
 """SGD on all coordinates of the weights of a multi-index task."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,7 +10,7 @@ from jaxtyping import Array, Float
 
 from sgdlimits._precision import as_arrays
 from sgdlimits._types import Index, State
-from sgdlimits.simulate.process import Process
+from sgdlimits.simulate.base import Process
 from sgdlimits.tasks import MultiIndexFamily
 
 Weights = tuple[Float[Array, "runs K"] | None, Float[Array, "runs K d"]]
@@ -20,6 +22,7 @@ class MultiIndexDirect(Process):
     The anchors lie in the first r coordinates, the rows of their Cholesky factor.
     """
 
+    lanes: ClassVar[int] = 32
     task: MultiIndexFamily
     delta: Float[Array, ""]
     dim: int = eqx.field(static=True)

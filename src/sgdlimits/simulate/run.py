@@ -1,7 +1,5 @@
 """``simulate``: many runs of SGD on one task, as a labelled Dataset."""
 
-import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,23 +8,21 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from sgdlimits import _checks, results
+from sgdlimits import _checks, _cores, results
 from sgdlimits._precision import double_precision
 from sgdlimits._progress import Advance, progress
 from sgdlimits._types import Number, State, StateLike, WholeNumber, Word
-from sgdlimits.simulate import multi_index_chain, multi_index_direct, spiked_tensor
-from sgdlimits.simulate.chain import LANES
-from sgdlimits.simulate.process import Process, record
-from sgdlimits.tasks import MultiIndexFamily, SpikedTensor, Task
+from sgdlimits.simulate.base import Process, observe_at, process_of
+from sgdlimits.tasks.base import Task
 
 GROUPS = 20  # calls into compiled code per chunk of runs: how often progress is reported
-DIRECT_LANES = 32  # runs that the direct method advances together
 
 
 @double_precision
 def simulate(
-    task: Any,
+    task: Task,
     dim: WholeNumber = 2000,
+    *,
     runs: WholeNumber = 100,
     time: Number = 10.0,
     step: Number = 1.0,
@@ -95,7 +91,7 @@ def simulate(
 def _starts(task: Task, dim: int, runs: int, seed: int, init: StateLike | None) -> State:
     if init is None:
         return task.random_states(dim, seed, range(runs))
-    state = task.check_state(init, runs=runs)
+    state = task.check_state(init, runs=runs, argument="init")
     shapes = task.shapes
     return {
         name: np.broadcast_to(value, (runs, *shapes[name])).copy() for name, value in state.items()
@@ -111,14 +107,14 @@ def _run_chunks(
     marks: np.ndarray,
     method: str,
 ) -> State:
-    """Advance chunks of runs on a pool of threads, one per core; JAX releases the lock.
+    """Advance chunks of runs on a pool of threads, one per usable core; JAX releases the lock.
 
     All chunks have the same size, the last one padded: other sizes compile to other code, which may
     round differently.
     """
     runs = len(next(iter(starts.values())))
-    make = _maker(task, method)
-    lanes = LANES if method == "chain" else DIRECT_LANES
+    options: dict[str, Any] = {"method": method, "dim": dim, "step": step}
+    lanes = process_of(task, first_run=0, **options).lanes
     chunks = range(0, runs, lanes)
     key = jax.random.key(seed)
 
@@ -129,26 +125,12 @@ def _run_chunks(
                 chunk = {
                     name: _padded(x[first : first + lanes], lanes) for name, x in starts.items()
                 }
-                process = make(task, dim, step, first)
-                own = jax.random.fold_in(key, first // lanes) if method == "chain" else key
-                return _record_all(process, chunk, own, marks, advance)
+                process = process_of(task, first_run=first, **options)
+                return _record_all(process, chunk, key, marks, advance)
 
-        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        with ThreadPoolExecutor(max_workers=_cores.usable()) as pool:
             parts = list(pool.map(one, chunks))
     return {name: np.concatenate([part[name] for part in parts])[:runs] for name in starts}
-
-
-def _maker(task: Task, method: str) -> Callable[[Any, int, float, int], Process]:
-    family = {
-        SpikedTensor: (spiked_tensor.make_chain, spiked_tensor.make_direct),
-        MultiIndexFamily: (multi_index_chain.make_chain, multi_index_direct.make_direct),
-    }
-    for kind, (chain, direct) in family.items():
-        if isinstance(task, kind):
-            if method == "direct":
-                return direct
-            return lambda task, dim, step, _: chain(task, dim, step)
-    raise _checks.InputError(f"task={task!r} is not allowed: no simulation is known for it")
 
 
 def _padded(values: np.ndarray, size: int) -> np.ndarray:
@@ -168,7 +150,7 @@ def _record_all(
     pieces = []
     for group in range(groups):
         piece = jnp.asarray(padded[group * size : (group + 1) * size + 1])
-        carry, seen = record(process, carry, key, piece)
+        carry, seen = observe_at(process, carry, key, piece)
         pieces.append({name: np.asarray(x) for name, x in seen.items()})
         advance(GROUPS / groups)
     joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in chunk}
@@ -189,9 +171,9 @@ def _dataset(
     flags = results.divergence(values, times)
     return results.build(
         values | flags,
-        {name: ("run", "time", *dims) for name, dims in task.dims.items()}
+        {name: ("run", "time", *dims) for name, dims in task.layout.dims.items()}
         | {"diverged": ("run",), "diverged_at": ("run",)},
-        {"run": np.arange(len(flags["diverged"])), "time": times} | task.labels_of_dims,
+        {"run": np.arange(len(flags["diverged"])), "time": times} | task.layout.coords,
         {
             "kind": "simulation",
             "task": type(task).__name__,
@@ -201,4 +183,5 @@ def _dataset(
             "seed": seed,
             "method": method,
         },
+        symmetric=task.layout.symmetric,
     )

@@ -1,5 +1,7 @@
 """The exact chain of spiked tensors, and SGD on all their coordinates."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,8 +9,8 @@ from jaxtyping import Array, Float
 
 from sgdlimits._precision import as_arrays
 from sgdlimits._types import Index, State
-from sgdlimits.simulate.chain import Chain, degrees
-from sgdlimits.simulate.process import Process
+from sgdlimits.simulate.base import Process, process_of
+from sgdlimits.simulate.chain import Chain, Freedom
 from sgdlimits.tasks import SpikedTensor
 
 Carry = tuple[Float[Array, " runs"], Float[Array, " runs"]]  # m and r = √r2
@@ -19,8 +21,8 @@ class SpikedTensorChain(Chain):
 
     task: SpikedTensor
     delta: Float[Array, ""]
-    dof: Float[Array, ""]
-    few: int | None = eqx.field(static=True)
+    first_run: Index
+    freedom: Freedom
 
     @property
     def normals(self) -> int:
@@ -32,10 +34,10 @@ class SpikedTensorChain(Chain):
         return jnp.asarray(states["m"]), jnp.sqrt(jnp.asarray(states["r2"]))
 
     def step(
-        self, carry: Carry, noise: Float[Array, "j runs"], rho: Float[Array, " runs"]
+        self, carry: Carry, noise: Float[Array, "j runs"], lengths: Float[Array, "blocks runs"]
     ) -> Carry:
         """One step of SGD for (m, r)."""
-        m, r = carry
+        (m, r), (rho,) = carry, lengths
         task, delta = self.task, self.delta
         along, across, common = noise
         squared = m**2 + r**2
@@ -55,6 +57,7 @@ class SpikedTensorChain(Chain):
 class SpikedTensorDirect(Process):
     """All coordinates of x, of which v is the first; the noise is a vector, not a tensor."""
 
+    lanes: ClassVar[int] = 32
     task: SpikedTensor
     delta: Float[Array, ""]
     dim: int = eqx.field(static=True)
@@ -91,12 +94,14 @@ class SpikedTensorDirect(Process):
         return {"m": carry[:, 0], "r2": jnp.sum(carry[:, 1:] ** 2, axis=1)}
 
 
-def make_chain(task: SpikedTensor, dim: int, step: float) -> SpikedTensorChain:
-    """The chain of a spiked tensor in dimension ``dim``."""
-    dof, few = degrees(dim - 2)
-    return SpikedTensorChain(task=as_arrays(task), delta=jnp.asarray(step / dim), dof=dof, few=few)
-
-
-def make_direct(task: SpikedTensor, dim: int, step: float, offset: int) -> SpikedTensorDirect:
-    """SGD on all coordinates of a spiked tensor."""
-    return SpikedTensorDirect(as_arrays(task), jnp.asarray(step / dim), dim, jnp.asarray(offset))
+@process_of.register(SpikedTensor)
+def spiked_tensor_process(
+    task: SpikedTensor, *, method: str, dim: int, step: float, first_run: int
+) -> Process:
+    """One process for each method."""
+    delta, first = jnp.asarray(step / dim), jnp.asarray(first_run)
+    if method == "direct":
+        return SpikedTensorDirect(as_arrays(task), delta, dim, first)
+    return SpikedTensorChain(
+        task=as_arrays(task), delta=delta, first_run=first, freedom=Freedom.of(dim - 2)
+    )

@@ -175,12 +175,12 @@ def _dataset(
         "overlap": (*lead, "rank", "anchor"),
         "spectrum": (*lead, "index"),
         "residual": ("time", "neuron"),
-    } | {name: ("time", *axes) for name, axes in task.dims.items()}
+    } | {name: ("time", *axes) for name, axes in task.layout.dims.items()}
     coords = {
         "time": times,
         "matrix": list(MATRICES),
         "block": blocks,
-    } | task.labels_of_dims
+    } | task.layout.coords
     about = {
         "kind": "spectra",
         "task": type(task).__name__,

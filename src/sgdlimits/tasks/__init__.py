@@ -4,6 +4,7 @@ from sgdlimits.tasks.base import Task
 from sgdlimits.tasks.binary_mixture import BinaryMixture
 from sgdlimits.tasks.custom import MultiIndexTask
 from sgdlimits.tasks.gaussian_mixture import GaussianMixture
+from sgdlimits.tasks.layout import Layout, Statistic
 from sgdlimits.tasks.mixture_likelihood import MixtureLikelihood
 from sgdlimits.tasks.multi_index import MultiIndexFamily
 from sgdlimits.tasks.online_pca import OnlinePCA
@@ -16,6 +17,7 @@ from sgdlimits.tasks.xor_mixture import XorMixture
 __all__ = [
     "BinaryMixture",
     "GaussianMixture",
+    "Layout",
     "MixtureLikelihood",
     "MultiIndexFamily",
     "MultiIndexTask",
@@ -23,6 +25,7 @@ __all__ = [
     "PhaseRetrieval",
     "SingleIndex",
     "SpikedTensor",
+    "Statistic",
     "Task",
     "TeacherStudent",
     "XorMixture",

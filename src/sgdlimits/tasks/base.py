@@ -6,13 +6,23 @@ from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from sgdlimits import _checks
 from sgdlimits._types import State, StateLike, WholeNumber
+from sgdlimits.tasks.layout import Layout
 
 
-class Task(eqx.Module):
+class _Quiet(type(eqx.Module)):  # type: ignore[misc]
+    """Leaves the machinery of equinox out of ``help(task)``, which lists what ``dir`` does."""
+
+    def __dir__(cls) -> list[str]:
+        return [name for name in super().__dir__() if name == "__init__" or name[0] != "_"]
+
+
+class Task(eqx.Module, metaclass=_Quiet):
     """A learning problem together with the summary statistics that describe SGD on it.
 
     Tasks are frozen. Their real parameters (precision, snr, ridge, ...) are leaves of a pytree, so
@@ -23,18 +33,8 @@ class Task(eqx.Module):
 
     @property
     @abc.abstractmethod
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of each summary statistic, by name, in the order of the flat coordinates."""
-
-    @property
-    @abc.abstractmethod
-    def dims(self) -> dict[str, tuple[str, ...]]:
-        """Names of the axes of each summary statistic."""
-
-    @property
-    @abc.abstractmethod
-    def labels_of_dims(self) -> dict[str, list[Any]]:
-        """Coordinate values along each of those axes."""
+    def layout(self) -> Layout:
+        """Every summary statistic: its axes, their labels, and what makes it part of a state."""
 
     @property
     @abc.abstractmethod
@@ -45,11 +45,37 @@ class Task(eqx.Module):
     def draw_state(self, dim: int, generator: np.random.Generator) -> State:
         """One draw of the statistics of weights with independent N(0, 1/dim) entries."""
 
-    @abc.abstractmethod
-    def check_values(self, state: State) -> None:
-        """Raise ValueError if a state with the right names and shapes cannot occur."""
+    # --- only needed where the statistics obey a constraint -------------------------------------
+
+    def constraint(self, state: Mapping[str, Any]) -> Float[Array, " m"]:
+        """What vanishes at every state, such as squared norms minus one on the sphere."""
+        return jnp.zeros(0)
+
+    def project(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """The nearest state, for arrays of NumPy or JAX, with leading axes or without."""
+        return self.layout.clip(state)
+
+    def check_values(self, state: State, argument: str) -> None:
+        """Raise InputError if a state with the right names and shapes cannot occur."""
+        self.layout.check(state, argument)
+
+    # --- only needed where random states do not lead to all rest points -------------------------
+
+    def search_states(self, count: int, seed: int) -> State:
+        """States from which rest points are searched, along a leading axis.
+
+        Random ones, with overlaps from microscopic to of order one.
+        """
+        dims = (self.least_dim + 1, self.least_dim + 10, 1000)
+        parts = [self.random_states(dims[i % 3], seed, range(i, i + 1)) for i in range(count)]
+        return {name: np.concatenate([part[name] for part in parts]) for name in self.shapes}
 
     # --- given ----------------------------------------------------------------------------------
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each summary statistic, by name, in the order of the flat coordinates."""
+        return self.layout.shapes
 
     def random_state(self, dim: WholeNumber, seed: WholeNumber) -> State:
         """Draw the statistics of random weights: W ~ N(0, I/dim), v ~ N(0, I).
@@ -77,27 +103,30 @@ class Task(eqx.Module):
         return {name: np.stack([state[name] for state in states]) for name in self.shapes}
 
     def check_dim(self, dim: WholeNumber) -> int:
-        """Return ``dim`` if this task exists in that dimension, else raise ValueError."""
+        """Return ``dim`` if this task exists in that dimension, else raise InputError."""
         if isinstance(dim, int | np.integer) and dim < self.least_dim:
             raise _checks.InputError(
                 f"dim={dim} is not allowed: {type(self).__name__} needs dim >= {self.least_dim}"
             )
         return _checks.integer("dim", dim, least=self.least_dim)
 
-    def check_state(self, state: StateLike, runs: int | None = None) -> State:
-        """Return ``state`` as float64 arrays if it is a state of this task, else raise ValueError.
+    def check_state(
+        self, state: StateLike, runs: int | None = None, *, argument: str = "state"
+    ) -> State:
+        """Return ``state`` as float64 arrays if it is a state of this task, else raise InputError.
 
         Args:
             state: values by name.
             runs: if given, arrays may carry a leading axis of this length (one state per run).
+            argument: what the caller calls it, for the error message.
         """
         if not isinstance(state, Mapping) or set(state) != set(self.shapes):
             given = list(state) if isinstance(state, Mapping) else type(state).__name__
             raise _checks.InputError(
-                f"state={given} is not allowed: a state of {type(self).__name__} "
+                f"{argument}={given} is not allowed: a state of {type(self).__name__} "
                 f"must be a dict with exactly the names {list(self.shapes)}"
             )
-        names = {name: f"state[{name!r}]" for name in self.shapes}
+        names = {name: f"{argument}[{name!r}]" for name in self.shapes}
         arrays = {name: _checks.array(names[name], state[name], None) for name in self.shapes}
         batched = any(arrays[name].ndim == len(shape) + 1 for name, shape in self.shapes.items())
         prefix = (runs,) if batched and runs is not None else ()
@@ -105,7 +134,7 @@ class Task(eqx.Module):
             name: _checks.array(names[name], arrays[name], (*prefix, *shape))
             for name, shape in self.shapes.items()
         }
-        self.check_values(result)
+        self.check_values(result, argument)
         return result
 
     def arguments(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Two Gaussian classes and a two-layer ReLU network (paper 000, section 4)."""
+"""Two Gaussian classes and a two-layer ReLU network (BGJ22, section 4)."""
 
 from sgdlimits._types import Number, WholeNumber
 from sgdlimits.tasks.relu_classifier import ReluClassifier
@@ -6,6 +6,11 @@ from sgdlimits.tasks.relu_classifier import ReluClassifier
 
 class BinaryMixture(ReluClassifier):
     r"""x ~ N((2y − 1)μ, I/precision) with y ~ Ber(1/2); ŷ = σ(v · relu(Wx)), cross-entropy, ridge.
+
+    Args:
+        precision: λ; data have noise of variance 1/λ in every direction. ``math.inf`` for none.
+        ridge: α; adds (α/2)(‖v‖² + ‖W‖²) to the loss.
+        width: number of neurons K.
 
     >>> BinaryMixture(precision=100.0).shapes
     {'v': (2,), 'M': (2, 1), 'R': (2, 2)}

@@ -1,6 +1,6 @@
 """Your own task: any loss of a few local fields, on any Gaussian mixture."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
-from sgdlimits._types import Flag, Index, Number, Real, WholeNumber, Word
+from sgdlimits._types import Flag, Index, Matrix, Number, Numbers, Real, WholeNumber, Word
 from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 Loss = Callable[..., Any]
@@ -50,13 +50,13 @@ class MultiIndexTask(MultiIndexFamily):
     def __init__(
         self,
         *,
-        loss: Any,
+        loss: Loss,
         width: WholeNumber = 1,
-        anchors: Any = ("anchor",),
-        labels: Any,
-        gram: Any = None,
-        means: Any = None,
-        weights: Any = None,
+        anchors: Sequence[str] = ("anchor",),
+        labels: Numbers | Label,
+        gram: Matrix | None = None,
+        means: Matrix | None = None,
+        weights: Numbers | None = None,
         precision: Number = 1.0,
         ridge: Number = 0.0,
         readout: Word = "fixed",

@@ -1,6 +1,4 @@
-"""k Gaussian classes and multinomial logistic regression (paper 001)."""
-
-from typing import Any
+"""k Gaussian classes and multinomial logistic regression (BGHJ23)."""
 
 import equinox as eqx
 import jax
@@ -9,15 +7,21 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
-from sgdlimits._types import Number, Real, WholeNumber
+from sgdlimits._types import Matrix, Number, Numbers, Real, WholeNumber
 from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 
 class GaussianMixture(MultiIndexFamily):
     r"""x ~ N(μ_c, I/precision) with probability weights[c]; softmax of Wx, cross-entropy, ridge.
 
-    Anchor b is the mean μ_b, so M[a, b] = x^a · μ_b. ``means_gram`` is the Gram matrix of the
-    means, the identity by default.
+    Anchor b is the mean μ_b, so M[a, b] = x^a · μ_b.
+
+    Args:
+        classes: number of classes k, and of rows of W.
+        weights: probabilities of the classes; equal by default.
+        means_gram: Gram matrix of the means; the identity by default.
+        precision: λ; data have noise of variance 1/λ in every direction. ``math.inf`` for none.
+        ridge: α; adds (α/2)‖W‖² to the loss.
 
     >>> GaussianMixture(classes=2).anchors
     ('mu0', 'mu1')
@@ -29,8 +33,8 @@ class GaussianMixture(MultiIndexFamily):
         self,
         *,
         classes: WholeNumber = 3,
-        weights: Any = None,
-        means_gram: Any = None,
+        weights: Numbers | None = None,
+        means_gram: Matrix | None = None,
         precision: Number = 10.0,
         ridge: Number = 0.01,
     ):

@@ -1,4 +1,4 @@
-"""Maximum likelihood for two antipodal Gaussians (paper 004, section 11.2.2)."""
+"""Maximum likelihood for two antipodal Gaussians (J24, section 11.2.2)."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -11,7 +11,8 @@ from sgdlimits.tasks.multi_index import MultiIndexFamily
 class MixtureLikelihood(MultiIndexFamily):
     r"""x ~ p N(μ, I) + (1 − p) N(−μ, I), loss −log cosh(⟨x, w⟩ + h) on the sphere, p = σ(2h).
 
-    ``weight`` is p.
+    Args:
+        weight: p, the probability of the component with mean μ.
 
     >>> MixtureLikelihood(0.5).weights
     array([0.5, 0.5])

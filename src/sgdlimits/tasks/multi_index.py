@@ -1,7 +1,7 @@
 """Multi-index tasks: Gaussian mixtures seen through a few directions, as in all the papers."""
 
 import abc
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -9,9 +9,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
-from sgdlimits._types import Flag, Index, Number, Real, State, WholeNumber, Word
+from sgdlimits._types import Flag, Index, Matrix, Number, Numbers, Real, State, WholeNumber, Word
 from sgdlimits.tasks.activations import KINKS
 from sgdlimits.tasks.base import Task
+from sgdlimits.tasks.layout import Layout, Statistic
 
 
 class Committee(NamedTuple):
@@ -57,12 +58,12 @@ class MultiIndexFamily(Task):
         self,
         *,
         width: WholeNumber,
-        anchors: Any,
-        gram: Any = None,
-        means: Any = None,
-        weights: Any = None,
-        labels: Any = None,
-        spike: Any = None,
+        anchors: Sequence[str],
+        gram: Matrix | None = None,
+        means: Matrix | None = None,
+        weights: Numbers | None = None,
+        labels: Numbers | None = None,
+        spike: Matrix | None = None,
         precision: Number = 1.0,
         ridge: Number = 0.0,
         trained: Flag = False,
@@ -118,23 +119,15 @@ class MultiIndexFamily(Task):
     # --- given ----------------------------------------------------------------------------------
 
     @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of v (if trained), M and R."""
-        K, r = self.width, len(self.anchors)
-        readout: dict[str, tuple[int, ...]] = {"v": (K,)} if self.trained else {}
-        return readout | {"M": (K, r), "R": (K, K)}
-
-    @property
-    def dims(self) -> dict[str, tuple[str, ...]]:
-        """Axes of v (if trained), M and R."""
-        readout: dict[str, tuple[str, ...]] = {"v": ("neuron",)} if self.trained else {}
-        return readout | {"M": ("neuron", "anchor"), "R": ("neuron", "neuron_")}
-
-    @property
-    def labels_of_dims(self) -> dict[str, list[Any]]:
-        """Neurons are numbered from 0, anchors have names."""
-        neurons: list[Any] = list(range(self.width))
-        return {"neuron": neurons, "neuron_": neurons, "anchor": list(self.anchors)}
+    def layout(self) -> Layout:
+        """V (if trained), M and R; R is a Gram matrix. Neurons are numbered, anchors have names."""
+        neurons = tuple(range(self.width))
+        readout = (Statistic("v", ("neuron",), (neurons,)),) if self.trained else ()
+        M = Statistic("M", ("neuron", "anchor"), (neurons, self.anchors))
+        R = Statistic(
+            "R", ("neuron", "neuron_"), (neurons, neurons), symmetric=True, nonnegative=True
+        )
+        return Layout((*readout, M, R))
 
     @property
     def least_dim(self) -> int:
@@ -153,30 +146,36 @@ class MultiIndexFamily(Task):
             scale = 1 / np.sqrt(self.squared_norms(M, C @ C.T))[:, None]
         return state | {"M": scale * M, "R": (scale * C) @ (scale * C).T}
 
-    def squared_norms(self, M: np.ndarray, R: np.ndarray) -> np.ndarray:
+    def squared_norms(self, M: Any, R: Any) -> Any:
         """Squared norms of the rows of W: diag(M P⁻¹ Mᵀ + R)."""
-        inside = np.sum(M * (M @ np.linalg.inv(self.gram)), axis=-1)
-        return inside + np.diagonal(R, axis1=-2, axis2=-1)
+        xp = M.__array_namespace__()
+        inside = xp.sum(M * (M @ xp.linalg.inv(xp.asarray(self.gram))), axis=-1)
+        return inside + xp.diagonal(R, axis1=-2, axis2=-1)
 
-    def check_values(self, state: State) -> None:
+    def constraint(self, state: Mapping[str, Any]) -> Float[Array, " m"]:
+        """On the sphere, ‖W_i‖² − 1."""
+        if not self.spherical:
+            return super().constraint(state)
+        return self.squared_norms(state["M"], state["R"]) - 1
+
+    def project(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """R is positive semidefinite; on the sphere rows have norm 1."""
+        nearest = super().project(state)
+        if not self.spherical:
+            return nearest
+        M, R = nearest["M"], nearest["R"]
+        scale = 1 / self.squared_norms(M, R)[..., None] ** 0.5
+        return nearest | {"M": M * scale, "R": R * scale * scale.swapaxes(-1, -2)}
+
+    def check_values(self, state: State, argument: str) -> None:
         """R must be symmetric and positive semidefinite; on the sphere rows have norm 1."""
-        R = state["R"]
-        if not np.allclose(R, np.swapaxes(R, -1, -2), rtol=1e-9, atol=1e-12):
-            raise _checks.InputError(
-                f"state['R']={_checks.shown(R)} is not allowed: R must be symmetric"
-            )
-        smallest = np.min(np.linalg.eigvalsh(R))
-        if smallest < -1e-9 * max(1e-3, np.max(np.abs(R))):
-            raise _checks.InputError(
-                f"state['R']={_checks.shown(R)} is not allowed: R must be positive semidefinite "
-                f"(its smallest eigenvalue is {smallest:.3g})"
-            )
+        super().check_values(state, argument)
         if self.spherical:
-            norms = self.squared_norms(state["M"], R)
+            norms = self.squared_norms(state["M"], state["R"])
             if np.max(np.abs(norms - 1)) > 1e-6:
                 raise _checks.InputError(
-                    f"state has squared weight norms {_checks.shown(norms)}, which is not allowed: "
-                    "on the sphere diag(M P⁻¹ Mᵀ + R) must be 1 (within 1e-6)"
+                    f"{argument} has squared weight norms {_checks.shown(norms)}, which is not "
+                    "allowed: on the sphere diag(M P⁻¹ Mᵀ + R) must be 1 (within 1e-6)"
                 )
 
 

@@ -1,4 +1,4 @@
-"""Online PCA: the leading eigenvector of a spiked covariance (paper 004, section 11.2.1)."""
+"""Online PCA: the leading eigenvector of a spiked covariance (J24, section 11.2.1)."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -10,6 +10,9 @@ from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 class OnlinePCA(MultiIndexFamily):
     r"""x ~ N(0, I + snr vvᵀ), loss −⟨x, w⟩² on the sphere.
+
+    Args:
+        snr: what the signal adds to the variance along v.
 
     >>> OnlinePCA(2.0).spike
     array([[2.]])

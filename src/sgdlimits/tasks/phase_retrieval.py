@@ -1,4 +1,4 @@
-"""Phase retrieval with a two-layer network of squares (paper 002)."""
+"""Phase retrieval with a two-layer network of squares (AKLS23)."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -12,8 +12,13 @@ from sgdlimits.tasks.multi_index import Committee, MultiIndexFamily
 class PhaseRetrieval(MultiIndexFamily):
     r"""x ~ N(0, I), y = a² + √noise ε, f = (1/p) Σ_i v_i s_i², loss ½(y − f)².
 
-    In the units of paper 002, ``width`` is p, its γ is our step and its time is ours divided by p.
-    With ``readout="fixed"`` all v_i = 1; with ``spherical`` every row of W keeps norm 1.
+    In the units of AKLS23, ``width`` is p, its γ is our step and its time is ours divided by p.
+
+    Args:
+        width: number of neurons p.
+        noise: variance of the label noise.
+        spherical: every row of W keeps norm 1.
+        readout: "trained" to make v a statistic; with "fixed" all v_i = 1.
 
     >>> PhaseRetrieval().least_dim
     2

@@ -1,12 +1,10 @@
-"""A two-layer ReLU network for two classes, trained by cross-entropy (paper 000, (4.1))."""
-
-from typing import Any
+"""A two-layer ReLU network for two classes, trained by cross-entropy (BGJ22, (4.1))."""
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from sgdlimits._types import Number, Real, WholeNumber
+from sgdlimits._types import Matrix, Number, Numbers, Real, WholeNumber
 from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 
@@ -18,8 +16,8 @@ class ReluClassifier(MultiIndexFamily):
         *,
         width: WholeNumber,
         anchors: tuple[str, ...],
-        means: Any,
-        labels: Any,
+        means: Matrix,
+        labels: Numbers,
         precision: Number,
         ridge: Number,
     ):

@@ -1,4 +1,4 @@
-"""Single-index models, learned by one neuron (paper 004, chapter 11)."""
+"""Single-index models, learned by one neuron (J24, chapter 11)."""
 
 from typing import Any
 
@@ -15,8 +15,11 @@ from sgdlimits.tasks.multi_index import Committee, MultiIndexFamily
 class SingleIndex(MultiIndexFamily):
     r"""x ~ N(0, I), y = link(⟨x, v⟩) + √noise ε, loss (y − student(⟨x, w⟩))², without a ½.
 
-    ``student`` is the link itself by default. Both are "erf", "relu", "square", "tanh" or
-    callables.
+    Args:
+        link: "erf", "relu", "square", "tanh" or an elementwise JAX function.
+        student: likewise; the link itself by default.
+        noise: variance of the label noise.
+        spherical: w keeps norm 1.
 
     >>> SingleIndex("square").spherical
     True

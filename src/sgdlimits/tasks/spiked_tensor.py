@@ -1,6 +1,4 @@
-"""Spiked matrices and tensors: recover v from Y = λ v^{⊗k} + W (paper 000, sections 3 and 7)."""
-
-from typing import Any
+"""Spiked matrices and tensors: recover v from Y = λ v^{⊗k} + W (BGJ22, sections 3 and 7)."""
 
 import equinox as eqx
 import numpy as np
@@ -8,6 +6,7 @@ import numpy as np
 from sgdlimits import _checks
 from sgdlimits._types import Number, Reals, State, WholeNumber
 from sgdlimits.tasks.base import Task
+from sgdlimits.tasks.layout import Layout, Statistic
 
 
 class SpikedTensor(Task):
@@ -16,6 +15,11 @@ class SpikedTensor(Task):
     The statistics are m = ⟨x, v⟩ and r2 = ‖x − mv‖². With R² = m² + r2,
     Φ = −2 snr mᵏ + R^{2k} + (ridge/2) R², and the gradient noise is a Gaussian vector with
     covariance 4k R^{2k−2} I + 4k(k−1) R^{2k−4} xxᵀ.
+
+    Args:
+        order: k, 2 for a matrix.
+        snr: λ, the strength of the signal.
+        ridge: α.
 
     >>> SpikedTensor(order=3, snr=4.0)
     SpikedTensor(order=3, snr=4.0, ridge=0.0)
@@ -41,19 +45,9 @@ class SpikedTensor(Task):
         return 4 * k * squared_norm ** (k - 1), 4 * k * (k - 1) * squared_norm ** (k - 2)
 
     @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Two scalars, m and r2."""
-        return {"m": (), "r2": ()}
-
-    @property
-    def dims(self) -> dict[str, tuple[str, ...]]:
-        """Scalars have no axes."""
-        return {"m": (), "r2": ()}
-
-    @property
-    def labels_of_dims(self) -> dict[str, list[Any]]:
-        """Scalars have no axes."""
-        return {}
+    def layout(self) -> Layout:
+        """Two numbers; r2 is a squared norm."""
+        return Layout((Statistic("m"), Statistic("r2", nonnegative=True)))
 
     @property
     def least_dim(self) -> int:
@@ -67,9 +61,10 @@ class SpikedTensor(Task):
             "r2": np.asarray(generator.chisquare(dim - 1) / dim),
         }
 
-    def check_values(self, state: State) -> None:
-        """r2 is a squared norm."""
-        if np.any(state["r2"] < 0):
-            raise _checks.InputError(
-                f"state['r2']={_checks.shown(state['r2'])} is not allowed: r2 must be >= 0"
-            )
+    def search_states(self, count: int, seed: int) -> State:
+        """Random overlaps and radii of order one: rest points may be far from random starts."""
+        generator = np.random.default_rng(seed)
+        states = super().search_states(count, seed)
+        states["m"] = states["m"] + generator.uniform(-2, 2, size=count)
+        states["r2"] = states["r2"] * generator.uniform(0, 2, size=count)
+        return states

@@ -1,4 +1,4 @@
-"""Teacher and student committees (paper 003; Saad and Solla)."""
+"""Teacher and student committees (L23; Saad and Solla)."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
-from sgdlimits._types import Activation, Index, Number, Real, WholeNumber, Word
+from sgdlimits._types import Activation, Index, Matrix, Number, Real, WholeNumber, Word
 from sgdlimits.tasks.activations import NamedActivation, resolve
 from sgdlimits.tasks.multi_index import Committee, MultiIndexFamily
 
@@ -15,9 +15,14 @@ from sgdlimits.tasks.multi_index import Committee, MultiIndexFamily
 class TeacherStudent(MultiIndexFamily):
     r"""x ~ N(0, I), y = Σ_n σ(a_n) + √noise ε, student Σ_i v_i σ(s_i), loss ½(y − f)².
 
-    ``scale="mean"`` divides both sums by their widths (paper 003), ``"sum"`` does not (Saad and
-    Solla). With ``readout="fixed"`` all v_i = 1. ``activation`` is "erf" (erf(x/√2)), "relu",
-    "square", "tanh" or a callable; ``teacher_gram`` is the Gram matrix of the teacher's directions.
+    Args:
+        activation: σ: "erf" (erf(x/√2)), "relu", "square", "tanh" or an elementwise JAX function.
+        teacher_width: number of teacher neurons.
+        student_width: number of student neurons K.
+        noise: variance of the label noise.
+        teacher_gram: Gram matrix of the teacher's directions; the identity by default.
+        readout: "trained" to make v a statistic; with "fixed" all v_i = 1.
+        scale: "mean" divides both sums by their widths (L23), "sum" does not (Saad and Solla).
 
     >>> TeacherStudent(teacher_width=1).anchors
     ('teacher0',)
@@ -35,7 +40,7 @@ class TeacherStudent(MultiIndexFamily):
         teacher_width: WholeNumber = 2,
         student_width: WholeNumber = 2,
         noise: Number = 0.0,
-        teacher_gram: Any = None,
+        teacher_gram: Matrix | None = None,
         readout: Word = "fixed",
         scale: Word = "mean",
     ):

@@ -1,4 +1,4 @@
-"""The XOR arrangement of four Gaussians and a two-layer ReLU network (paper 000, section 5)."""
+"""The XOR arrangement of four Gaussians and a two-layer ReLU network (BGJ22, section 5)."""
 
 from sgdlimits._types import Number, WholeNumber
 from sgdlimits.tasks.relu_classifier import ReluClassifier
@@ -6,6 +6,11 @@ from sgdlimits.tasks.relu_classifier import ReluClassifier
 
 class XorMixture(ReluClassifier):
     r"""Means ±μ have label 1, means ±ν label 0; ŷ = σ(v · relu(Wx)), cross-entropy, ridge.
+
+    Args:
+        width: number of neurons K.
+        precision: λ; data have noise of variance 1/λ in every direction. ``math.inf`` for none.
+        ridge: α; adds (α/2)(‖v‖² + ‖W‖²) to the loss.
 
     >>> XorMixture().anchors
     ('mu', 'nu')

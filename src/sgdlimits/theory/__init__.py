@@ -1,7 +1,8 @@
 """Closed-form results of the papers, in plain NumPy and independent of the general engine.
 
-One module per model. Times are delta * steps with delta = step / dim, except where a docstring
-says otherwise. Where a paper misprints a formula, the corrected one stands here.
+One module per model. Times are δ·steps with δ = step/dim, except where a docstring says otherwise.
+Formulas that a paper misprints are corrected, and their docstrings say so. Keys such as BGJ22 are
+those of ``docs/references.bib``.
 """
 
 from sgdlimits.theory import (

@@ -27,14 +27,40 @@ def vector(name: str, value: Any) -> np.ndarray:
     return result
 
 
+def square(name: str, value: Any) -> np.ndarray:
+    """Return ``value`` as a finite k × k matrix with k ≥ 2."""
+    result = numbers(name, value)
+    size = len(result) if result.ndim else 0
+    if size < 2 or result.shape != (size, size):
+        raise _checks.InputError(
+            f"{name} has shape {result.shape}, which is not allowed: "
+            f"{name} must have shape (k, k) with k >= 2"
+        )
+    return result
+
+
 def symmetric(name: str, value: Any, size: int) -> np.ndarray:
-    """Return ``value`` as a finite symmetric ``size`` x ``size`` matrix."""
+    """Return ``value`` as a finite symmetric ``size`` × ``size`` matrix."""
     matrix = _checks.array(name, value, (size, size))
     if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-10):
         raise _checks.InputError(
             f"{name}={matrix.tolist()} is not allowed: {name} must be symmetric"
         )
     return (matrix + matrix.T) / 2
+
+
+def gram_of_means(value: Any, classes: int) -> np.ndarray:
+    """Return the Gram matrix of the means, the identity (orthonormal means) for None."""
+    return np.eye(classes) if value is None else _checks.gram("means_gram", value, classes)
+
+
+def xor_state(
+    readout: Any, mu_overlaps: Any, nu_overlaps: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return readout and overlaps with μ and ν of a two-layer network as vectors of one length."""
+    v = vector("readout", readout)
+    mu = _checks.array("mu_overlaps", mu_overlaps, v.shape)
+    return v, mu, _checks.array("nu_overlaps", nu_overlaps, v.shape)
 
 
 def below(name: str, value: Number, bound: float, what: str) -> float:

@@ -1,8 +1,8 @@
-"""Softmax regression on a mixture of k Gaussians at infinite precision (001 sec. 5).
+"""Softmax regression on a mixture of k Gaussians at infinite precision (BGHJ23 sec. 5).
 
-Class a with probability p_a at its mean mu_a; linear scores x^a . Y, cross-entropy loss with
-ridge (ridge / 2)|x|^2. States are the overlaps M[a, b] = x^a . mu_b and the orthogonal Gram
-matrix R. Time t = delta * steps.
+Class a has probability p_a and mean μ_a; its score is ⟨xᵃ, Y⟩, and the loss is the cross-entropy
+with ridge (β/2)‖x‖², β = ``ridge``. States are the overlaps M_ab = ⟨xᵃ, μ_b⟩ and the Gram matrix R
+of the parts of x¹ … xᵏ that are orthogonal to the means. Time t = δ·steps.
 """
 
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from scipy.special import expit, logsumexp, softmax
 
 from sgdlimits import _checks
 from sgdlimits._types import Number, WholeNumber
-from sgdlimits.theory._inputs import numbers, symmetric
+from sgdlimits.theory._inputs import gram_of_means, square, symmetric
 
 
 class Velocity(NamedTuple):
@@ -28,12 +28,13 @@ def noiseless_drift(
 ) -> Velocity:
     """Effective drift of (M, R) at infinite precision.
 
-        dM_ab = p_a G_ab - sum_c p_c pi_c(a) G_cb - ridge M_ab,   pi_c(a) = softmax_a(M_ac)
-        dR    = -2 ridge R
+        dM_ab/dt = p_a G_ab − Σ_c p_c π_c(a) G_cb − βM_ab,   π_c(a) = e^(M_ac) / Σ_b e^(M_bc)
+        dR/dt    = −2βR
 
-    with G = ``means_gram`` the Gram matrix of the means (orthonormal by default).
+    with p = ``weights``, β = ``ridge`` and G = ``means_gram`` the Gram matrix of the means
+    (orthonormal by default).
 
-    Source: 001 (5.17), (5.18); the rate of R corrected.
+    Source: BGHJ23 (5.17), (5.18); the rate of R corrected.
 
     >>> velocity = noiseless_drift(np.zeros((2, 2)), np.eye(2), weights=[0.5, 0.5], ridge=0.1)
     >>> velocity.overlaps.tolist(), velocity.orthogonal[0, 0].tolist()
@@ -41,18 +42,19 @@ def noiseless_drift(
     """
     m, p = _state(overlaps, weights)
     k, beta = len(p), _checks.nonnegative("ridge", ridge)
-    g = np.eye(k) if means_gram is None else _checks.gram("means_gram", means_gram, k)
     pi = softmax(m, axis=0)
-    dm = (np.diag(p) - pi * p) @ g - beta * m
+    dm = (np.diag(p) - pi * p) @ gram_of_means(means_gram, k) - beta * m
     return Velocity(dm, -2 * beta * symmetric("orthogonal", orthogonal, k))
 
 
 def energy(overlaps: Any, orthogonal: Any, *, weights: Any, ridge: Number) -> float:
-    """Population loss at infinite precision and orthonormal means, of which M is the gradient flow.
+    """Population loss at infinite precision for orthonormal means; M follows its gradient flow.
 
-        H = -sum_a p_a M_aa + sum_a p_a log sum_b e^(M_ba) + (ridge / 2) (|M|^2 + tr R)
+        𝓗 = −Σ_a p_a M_aa + Σ_a p_a log Σ_b e^(M_ba) + (β/2)(‖M‖² + tr R)
 
-    Source: 001, proof of Lemma 5.13; the index inside the logarithm and the norm of R corrected.
+    with p = ``weights`` and β = ``ridge``.
+
+    Source: BGHJ23, proof of Lemma 5.13; the index inside the logarithm and the norm of R corrected.
 
     >>> round(energy(np.zeros((2, 2)), np.zeros((2, 2)), weights=[0.5, 0.5], ridge=0.1), 6)  # log 2
     0.693147
@@ -65,13 +67,14 @@ def energy(overlaps: Any, orthogonal: Any, *, weights: Any, ridge: Number) -> fl
 
 
 def orthonormal_overlap(classes: WholeNumber, weight: Number, ridge: Number) -> float:
-    """Overlap m_bb at the unique fixed point for orthonormal means; m_ab = -m_bb / (k - 1).
+    """Overlap of the weights of a class with its own mean, at the unique fixed point.
 
-        m_bb = (p_b / ridge) (1 - e^m_bb / ((k - 1) e^(-m_bb / (k-1)) + e^m_bb))
+        m_bb = (p_b/β)(1 − e^(m_bb) / ((k − 1) e^(−m_bb/(k−1)) + e^(m_bb)))
 
-    with p_b = ``weight`` the probability of class b.
+    for orthonormal means, with k = ``classes``, p_b = ``weight`` the probability of class b and
+    β = ``ridge``. The overlaps of the other classes' weights with that mean are −m_bb/(k − 1).
 
-    Source: 001 sec. 5.3.1.
+    Source: BGHJ23 sec. 5.3.1.
 
     >>> round(orthonormal_overlap(3, 1 / 3, 0.1), 6)
     1.013837
@@ -86,11 +89,5 @@ def orthonormal_overlap(classes: WholeNumber, weight: Number, ridge: Number) -> 
 
 
 def _state(overlaps: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
-    m = numbers("overlaps", overlaps)
-    k = len(m) if m.ndim else 0
-    if k < 2 or m.shape != (k, k):
-        raise _checks.InputError(
-            f"overlaps has shape {m.shape}, which is not allowed: "
-            "overlaps must have shape (k, k) with k >= 2"
-        )
-    return m, _checks.probabilities("weights", weights, k)
+    m = square("overlaps", overlaps)
+    return m, _checks.probabilities("weights", weights, len(m))

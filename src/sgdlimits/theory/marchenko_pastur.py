@@ -1,7 +1,9 @@
-"""The Marchenko-Pastur law: the bulk of S = (variance / n) sum of z_l z_l^T, z_l standard in R^d.
+"""The Marchenko–Pastur law: the limiting spectrum of S = (v/n) Σ_ℓ z_ℓz_ℓᵀ, z_ℓ ~ N(0, I) in ℝᵈ.
 
-``ratio`` = d / n is dimension over samples. Source: 004 ch. 6, where Def. 6.5 prints n / d in its
-edges, density and atom.
+The sum is over n samples; ``ratio`` is d/n, dimension over samples, and ``variance`` is v.
+
+Source: Marchenko and Pastur (MP67); J24 ch. 6, corrected: in its Def. 6.5 the edges, the density
+and the atom have n/d in place of d/n.
 """
 
 import numpy as np
@@ -11,7 +13,7 @@ from sgdlimits._types import Number
 
 
 def edges(ratio: Number, variance: Number = 1.0) -> tuple[float, float]:
-    """Ends of the continuous part, variance (1 -+ sqrt(ratio))^2.
+    """Ends of the continuous part, v(1 ∓ √ratio)².
 
     >>> edges(0.25)
     (0.25, 2.25)
@@ -22,7 +24,7 @@ def edges(ratio: Number, variance: Number = 1.0) -> tuple[float, float]:
 
 
 def atom(ratio: Number) -> float:
-    """Mass at zero: 1 - 1/ratio if there are fewer samples than dimensions, else 0.
+    """Mass at zero: 1 − 1/ratio if there are fewer samples than dimensions, else 0.
 
     >>> atom(4.0)
     0.75
@@ -31,9 +33,9 @@ def atom(ratio: Number) -> float:
 
 
 def density(x: object, ratio: Number, variance: Number = 1.0) -> np.ndarray:
-    """Density of the continuous part; its mass is 1 - atom.
+    """Density of the continuous part, whose mass is 1 − ``atom``.
 
-        sqrt((x - low)(high - x)) / (2 pi ratio variance x)
+        √((x − low)(high − x)) / (2π ratio v x),   low and high its ``edges``
 
     >>> float(density(1.0, ratio=1.0).round(6))
     0.275664
@@ -46,9 +48,9 @@ def density(x: object, ratio: Number, variance: Number = 1.0) -> np.ndarray:
 
 
 def stieltjes(z: object, ratio: Number, variance: Number = 1.0) -> np.ndarray:
-    """Stieltjes transform m(z), the limit of tr (S - z)^-1 / d, off the support.
+    """Stieltjes transform m(z), the limit of tr (S − z)⁻¹/d, off the support.
 
-    The root of ratio variance z m^2 + (z + variance (ratio - 1)) m + 1 = 0 that decays like -1/z.
+    It is the root of ratio·v·z m² + (z + v(ratio − 1)) m + 1 = 0 that decays like −1/z.
 
     >>> complex(stieltjes(3.0, ratio=0.25).round(6))
     (-0.542573+0j)

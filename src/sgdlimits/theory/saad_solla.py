@@ -1,8 +1,8 @@
-"""Soft committee machines with g(x) = erf(x / sqrt 2): the equations of Saad and Solla (1995).
+"""Soft committee machines with g(x) = erf(x/√2): the equations of Saad and Solla (SS95).
 
-Student sum_i g(w_i . x), teacher sum_n g(b_n . x) with label noise, loss (y - f)^2 / 2, update
-w_i += (step / dim) (y - f) g'(w_i . x) x. States are Q = W W', R = W B' with the teacher's
-T = B B'. Time is steps / dim, which is delta * steps divided by ``step``.
+Student f = Σᵢ g(⟨wᵢ, x⟩), labels y = Σₙ g(⟨bₙ, x⟩) + √Δ z with Δ = ``noise``, loss ½(y − f)², steps
+wᵢ ← wᵢ + (η/dim)(y − f) g'(⟨wᵢ, x⟩) x with η = ``step``. States are Q = WWᵀ and R = WBᵀ; the
+teacher has T = BBᵀ. Time is steps/dim, which is δ·steps divided by ``step``.
 """
 
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from sgdlimits.theory._inputs import numbers, symmetric
 
 
 class Velocity(NamedTuple):
-    """Derivatives of the student's Gram matrix Q and of the overlaps R in time steps / dim."""
+    """Derivatives of the student's Gram matrix Q and of the overlaps R in time steps/dim."""
 
     student_gram: np.ndarray
     overlaps: np.ndarray
@@ -24,17 +24,18 @@ class Velocity(NamedTuple):
 def drift(
     student_gram: Any, overlaps: Any, teacher_gram: Any, *, step: Number, noise: Number = 0.0
 ) -> Velocity:
-    """Time derivatives of (Q, R), with eta = ``step``.
+    """Time derivatives of (Q, R).
 
-        dR_in = eta sum_a e_a I3(i, n, a)
-        dQ_ik = eta sum_a e_a (I3(i, k, a) + I3(k, i, a))
-                + eta^2 (sum_ab e_a e_b I4(i, k, a, b) + noise J2(i, k))
+        dR_in/dt = η Σ_a ε_a I₃(i, n, a)
+        dQ_ik/dt = η Σ_a ε_a (I₃(i, k, a) + I₃(k, i, a))
+                   + η² (Σ_ab ε_a ε_b I₄(i, k, a, b) + Δ J₂(i, k))
 
-    where a, b run over students (sign e = -1) and teachers (e = +1), and
-    I3(i, j, a) = E[g'(x_i) x_j g(x_a)], I4(i, k, a, b) = E[g'(x_i) g'(x_k) g(x_a) g(x_b)],
-    J2(i, k) = E[g'(x_i) g'(x_k)].
+    where a and b run over students (ε = −1) and teachers (ε = +1), and, with s the fields of both,
 
-    Source: Saad and Solla (1995), (5)-(6) of the letter; 003.
+        I₃(i, j, a) = E[g'(sᵢ) sⱼ g(s_a)],   I₄(i, k, a, b) = E[g'(sᵢ) g'(sₖ) g(s_a) g(s_b)],
+        J₂(i, k) = E[g'(sᵢ) g'(sₖ)].
+
+    Source: Saad and Solla (SS95), (5) and (6); L23.
 
     >>> rates = drift([[1.0]], [[1.0]], [[1.0]], step=0.5)  # the student is the teacher
     >>> bool(np.allclose(rates.student_gram, 0)), bool(np.allclose(rates.overlaps, 0))
@@ -52,12 +53,13 @@ def drift(
 def generalization_error(student_gram: Any, overlaps: Any, teacher_gram: Any) -> float:
     """Half the mean squared error on noiseless labels.
 
-        eps = (1/2) sum_ab e_a e_b I2(a, b),
-        I2(a, b) = (2/pi) arcsin(C_ab / sqrt((1 + C_aa)(1 + C_bb)))
+        ½ Σ_ab ε_a ε_b I₂(a, b),   I₂(a, b) = (2/π) arcsin(C_ab/√((1 + C_aa)(1 + C_bb)))
 
-    Source: Saad and Solla (1995), (4) of the letter; 003.
+    with C the covariance of all fields and the signs ε of ``drift``.
 
-    >>> round(generalization_error([[0.0]], [[0.0]], [[1.0]]), 6)  # E g(y)^2 / 2 = 1/6
+    Source: Saad and Solla (SS95), (4); L23.
+
+    >>> round(generalization_error([[0.0]], [[0.0]], [[1.0]]), 6)  # ½E g(s)² = 1/6
     0.166667
     """
     c, _, signs = _fields(student_gram, overlaps, teacher_gram)
@@ -66,7 +68,7 @@ def generalization_error(student_gram: Any, overlaps: Any, teacher_gram: Any) ->
 
 
 def _i3(c: np.ndarray, students: int) -> np.ndarray:
-    """I3(i, j, a) = (2/pi) (C_ja (1 + C_ii) - C_ij C_ia) / (sqrt(L3) (1 + C_ii))."""
+    """I₃(i, j, a) = (2/π)(C_ja(1 + C_ii) − C_ij C_ia)/(√Λ₃ (1 + C_ii))."""
     one = 1 + np.diag(c)
     ii, ij, ia = one[:students, None, None], c[:students, :, None], c[:students, None, :]
     lambda3 = ii * one[None, None, :] - ia**2
@@ -74,7 +76,7 @@ def _i3(c: np.ndarray, students: int) -> np.ndarray:
 
 
 def _i4(c: np.ndarray, students: int) -> np.ndarray:
-    """I4(i, k, a, b) = (4/pi^2) arcsin(L0 / sqrt(L1 L2)) / sqrt(L4)."""
+    """I₄(i, k, a, b) = (4/π²) arcsin(Λ₀/√(Λ₁Λ₂))/√Λ₄."""
     one = 1 + np.diag(c)
     lambda4 = _lambda4(c, students)[:, :, None, None]
     ii, kk = one[:students, None, None, None], one[None, :students, None, None]
@@ -88,6 +90,7 @@ def _i4(c: np.ndarray, students: int) -> np.ndarray:
 
 
 def _lambda4(c: np.ndarray, students: int) -> np.ndarray:
+    """Λ₄(i, k) = (1 + C_ii)(1 + C_kk) − C_ik²."""
     one = 1 + np.diag(c)[:students]
     return np.outer(one, one) - c[:students, :students] ** 2
 

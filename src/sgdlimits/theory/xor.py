@@ -1,8 +1,9 @@
-"""Two-layer ReLU network on the XOR mixture at infinite precision (000 sec. 5 and 9).
+"""Two-layer ReLU network on the XOR mixture at infinite precision (BGJ22 sec. 5 and 9).
 
-Data: label 1 at +-mu, label 0 at +-nu, each with probability 1/4; mu, nu orthonormal. Network
-sigmoid(v . relu(W X)) with K = ``width`` neurons, cross-entropy loss with ridge. States are the
-readout v and the overlaps m^mu, m^nu; the orthogonal Gram matrix obeys dR = -2 ridge R.
+Data: label 1 at ±μ, label 0 at ±ν, each with probability ¼; μ and ν are orthonormal. Network
+σ(v·relu(WX)) with σ the sigmoid and K = ``width`` neurons, cross-entropy loss with ridge
+α = ``ridge``. States are the readout v and the overlaps m^μ, m^ν with the two directions; the Gram
+matrix R of the rest of W obeys dR/dt = −2αR.
 """
 
 import itertools
@@ -15,14 +16,15 @@ from scipy.special import expit
 
 from sgdlimits import _checks
 from sgdlimits._types import Number, WholeNumber
-from sgdlimits.theory._inputs import below, vector
+from sgdlimits.theory._inputs import below, xor_state
+from sgdlimits.theory._rings import fluctuation_matrix
 
 THRESHOLD = 0.125
 """Ridge at and above which the origin is the only fixed point."""
 
 
 class Velocity(NamedTuple):
-    """Time derivatives of the readout and of the overlaps with mu and nu."""
+    """Time derivatives of the readout and of the overlaps with μ and ν."""
 
     readout: np.ndarray
     mu_overlaps: np.ndarray
@@ -30,10 +32,11 @@ class Velocity(NamedTuple):
 
 
 class FixedPointSet(NamedTuple):
-    """Neurons at rest at 0, and aligned with +mu, -mu (v > 0) and +nu, -nu (v < 0).
+    """Which neurons rest at 0, and which are aligned with μ, −μ (v > 0), ν and −ν (v < 0).
 
-    On each non-empty set of aligned neurons |m_i| = |v_i| and sum v_i^2 = C; ``nu_plus`` has
-    m^nu_i = v_i < 0, as the paper labels it.
+    On each non-empty set of aligned neurons Σvᵢ² = C, with C of ``ring_radius_squared``. The labels
+    are the paper's: neurons of ``mu_plus`` have m^μ = v, of ``mu_minus`` m^μ = −v, of ``nu_plus``
+    m^ν = v < 0, of ``nu_minus`` m^ν = −v > 0.
     """
 
     rest: tuple[int, ...]
@@ -51,23 +54,24 @@ class Components(NamedTuple):
 
 
 def noiseless_drift(readout: Any, mu_overlaps: Any, nu_overlaps: Any, *, ridge: Number) -> Velocity:
-    """Effective drift of (v, m^mu, m^nu) at infinite precision, for any width.
+    """Effective drift of (v, m^μ, m^ν) at infinite precision, for any width.
 
-        dv_i    = (m^mu_i s^mu_i - m^nu_i s^nu_i) / 4 - ridge v_i
-        dm^mu_i =  v_i s^mu_i / 4 - ridge m^mu_i
-        dm^nu_i = -v_i s^nu_i / 4 - ridge m^nu_i
-        s^mu_i = 1(m^mu_i > 0) sigmoid(-v . relu(m^mu)) - 1(m^mu_i < 0) sigmoid(-v . relu(-m^mu))
-        s^nu_i = 1(m^nu_i > 0) sigmoid(v . relu(m^nu)) - 1(m^nu_i < 0) sigmoid(v . relu(-m^nu))
+        dvᵢ/dt    = (m^μ_i s^μ_i − m^ν_i s^ν_i)/4 − αvᵢ
+        dm^μ_i/dt =  vᵢ s^μ_i/4 − αm^μ_i
+        dm^ν_i/dt = −vᵢ s^ν_i/4 − αm^ν_i
 
-    with both indicators 0 at 0 (sign(0) = 0).
+        s^μ_i = 1(m^μ_i > 0) σ(−v·relu(m^μ)) − 1(m^μ_i < 0) σ(−v·relu(−m^μ))
+        s^ν_i = 1(m^ν_i > 0) σ(v·relu(m^ν)) − 1(m^ν_i < 0) σ(v·relu(−m^ν))
 
-    Source: 000 Prop. 9.2; the signs inside s^nu of the third line corrected.
+    At an overlap of exactly 0 both indicators are 0.
+
+    Source: BGJ22 Prop. 9.2; the signs inside s^ν of the third line corrected.
 
     >>> velocity = noiseless_drift([1.0, -1.0], [0.5, 0.0], [0.0, 0.5], ridge=0.0)
     >>> round(float(velocity.mu_overlaps[0]), 6), round(float(velocity.nu_overlaps[1]), 6)
     (0.094385, 0.094385)
     """
-    v, mu, nu = _state(readout, mu_overlaps, nu_overlaps)
+    v, mu, nu = xor_state(readout, mu_overlaps, nu_overlaps)
     alpha = _checks.nonnegative("ridge", ridge)
     s_mu = _pull(mu, -v)
     s_nu = _pull(nu, v)
@@ -81,18 +85,17 @@ def noiseless_drift(readout: Any, mu_overlaps: Any, nu_overlaps: Any, *, ridge: 
 def noiseless_diffusion(
     readout: Any, mu_overlaps: Any, nu_overlaps: Any, *, step: Number = 1.0
 ) -> np.ndarray:
-    """Diffusion matrix step J V J' in (v, m^mu, m^nu): covariance of the gradient at four points.
+    """Diffusion matrix c·JVJᵀ in (v, m^μ, m^ν), c = ``step``.
 
-    On two rings, 1, 2 aligned with mu and 3, 4 with nu, at fixed points a, its entries are
+    V is the covariance of the gradient over the four means ±μ, ±ν, without their noise. At the
+    fixed points of ``rings_diffusion`` it is the matrix given there.
 
-        3 ridge^2 a_i a_j within a ring,   -ridge^2 a_i a_j across.
-
-    Source: 000 (8.9), Prop. 5.1.
+    Source: BGJ22 (8.9), Prop. 5.1.
 
     >>> noiseless_diffusion([1.0], [1.0], [0.0]).shape
     (3, 3)
     """
-    v, mu, nu = _state(readout, mu_overlaps, nu_overlaps)
+    v, mu, nu = xor_state(readout, mu_overlaps, nu_overlaps)
     c = _checks.positive("step", step)
     gradients = []
     for sign, (field, label) in itertools.product((1.0, -1.0), ((mu, 1.0), (nu, 0.0))):
@@ -107,15 +110,15 @@ def noiseless_diffusion(
 def population_loss(readout: Any, mu_overlaps: Any, nu_overlaps: Any, *, ridge: Number) -> float:
     """Population loss at infinite precision, for R = 0.
 
-        Phi = (1/4) sum over +- of (log(1 + e^(-v . relu(+-m^mu))) + log(1 + e^(v . relu(+-m^nu))))
-              + (ridge / 2) (|v|^2 + |m^mu|^2 + |m^nu|^2)
+        Φ = ¼ Σ_± [log(1 + e^(−v·relu(±m^μ))) + log(1 + e^(v·relu(±m^ν)))]
+            + (α/2)(‖v‖² + ‖m^μ‖² + ‖m^ν‖²)
 
-    Source: 000 sec. 9.3; the sign in the exponents of nu corrected.
+    Source: BGJ22 sec. 9.3; the sign in the exponents of ν corrected.
 
     >>> round(population_loss([0.0], [0.0], [0.0], ridge=0.1), 6)  # log 2
     0.693147
     """
-    v, mu, nu = _state(readout, mu_overlaps, nu_overlaps)
+    v, mu, nu = xor_state(readout, mu_overlaps, nu_overlaps)
     alpha = _checks.nonnegative("ridge", ridge)
     fields = [-v @ np.maximum(sign * mu, 0) for sign in (1, -1)]
     fields += [v @ np.maximum(sign * nu, 0) for sign in (1, -1)]
@@ -123,11 +126,11 @@ def population_loss(readout: Any, mu_overlaps: Any, nu_overlaps: Any, *, ridge: 
 
 
 def ring_radius_squared(ridge: Number) -> float:
-    """Sum of v_i^2 over each non-empty set of aligned neurons at a fixed point.
+    """Sum of vᵢ² over each non-empty set of aligned neurons at a fixed point.
 
-        C = -logit(4 ridge) = log(1 - 4 ridge) - log(4 ridge),   0 < ridge < 1/8
+        C = −logit(4α) = log(1 − 4α) − log(4α),   0 < α < 1/8
 
-    Source: 000 sec. 5, Prop. 9.3; printed as logit(-4 ridge) in Prop. 9.3.
+    Source: BGJ22 sec. 5, Prop. 9.3; corrected from logit(−4α) in Prop. 9.3.
 
     >>> round(ring_radius_squared(0.05), 6)
     1.386294
@@ -137,16 +140,17 @@ def ring_radius_squared(ridge: Number) -> float:
 
 
 def rings_jacobian(point: Any, *, ridge: Number) -> np.ndarray:
-    """Drift matrix of the sqrt(dim) fluctuations about a point of two rings of two neurons each.
+    """Drift matrix of the fluctuations about a point on two rings of two neurons each.
 
-    At v = a with m^mu_i = a_i > 0 for i = 1, 2 and m^nu_i = a_i < 0 for i = 3, 4, in the order
-    (v~_1 .. v~_4, m~_1 .. m~_4), m~ being that overlap of each neuron which is not zero:
+    The point is v = a = ``point`` with m^μ_i = aᵢ > 0 for i = 1, 2 and m^ν_i = aᵢ < 0 for i = 3, 4.
+    Write ṽᵢ and m̃ᵢ for √dim times the deviations of vᵢ and of that overlap of neuron i which is not
+    zero. In the order (ṽ₁ … ṽ₄, m̃₁ … m̃₄),
 
-        dv~_i = ridge (m~_i - v~_i) - a_i (ridge - 4 ridge^2) sum_k a_k (v~_k + m~_k),
+        dṽᵢ = [α(m̃ᵢ − ṽᵢ) − aᵢ(α − 4α²) Σₖ aₖ(ṽₖ + m̃ₖ)] dt + noise,
 
-    the sum over the ring of i, and the same with v~ and m~ swapped.
+    where k runs over the ring of i, and the same with ṽ and m̃ swapped.
 
-    Source: 000 Prop. 5.1; the sign of the sum corrected.
+    Source: BGJ22 Prop. 5.1; the sign of the sum corrected.
 
     >>> radius = math.sqrt(ring_radius_squared(0.05) / 2)
     >>> matrix = rings_jacobian([radius, radius, -radius, -radius], ridge=0.05)
@@ -154,19 +158,18 @@ def rings_jacobian(point: Any, *, ridge: Number) -> np.ndarray:
     True
     """
     a = _on_rings(point, ridge)
-    sums = (ridge - 4 * ridge**2) * np.outer(a, a) * np.kron(np.eye(2), np.ones((2, 2)))
-    pull = ridge * np.eye(4)
-    return np.block([[-pull - sums, pull - sums], [pull - sums, -pull - sums]])
+    within = np.kron(np.eye(2), np.ones((2, 2)))
+    return fluctuation_matrix((ridge - 4 * ridge**2) * np.outer(a, a) * within, ridge)
 
 
 def rings_diffusion(point: Any, *, ridge: Number, step: Number = 1.0) -> np.ndarray:
-    """Diffusion matrix of the same fluctuations: of rank two, the rings being anticorrelated.
+    """Diffusion matrix of the same fluctuations: of rank two, with anticorrelated rings.
 
-        Sigma = step ridge^2 w_ij a_i a_j,   w = 3 within a ring and -1 across
+        Σ_ij = cα²w_ij aᵢaⱼ,   w_ij = 3 within a ring and −1 across,   c = ``step``
 
-    for v~ and m~ alike.
+    for the pairs (ṽ, ṽ), (ṽ, m̃) and (m̃, m̃) alike.
 
-    Source: 000 Prop. 5.1.
+    Source: BGJ22 Prop. 5.1.
 
     >>> radius = math.sqrt(ring_radius_squared(0.05) / 2)
     >>> matrix = rings_diffusion([radius, radius, -radius, -radius], ridge=0.05)
@@ -180,11 +183,11 @@ def rings_diffusion(point: Any, *, ridge: Number, step: Number = 1.0) -> np.ndar
 
 
 def fixed_point_sets(width: WholeNumber, ridge: Number) -> Iterator[FixedPointSet]:
-    """All partitions of the neurons 0..width-1 that carry fixed points, 5^width of them.
+    """All partitions of the neurons 0 … K − 1 that carry fixed points, 5ᴷ of them.
 
-    For ridge >= 1/8 only the origin is left.
+    For ridge ≥ 1/8 only the origin is left.
 
-    Source: 000 Prop. 9.3.
+    Source: BGJ22 Prop. 9.3.
 
     >>> sum(1 for _ in fixed_point_sets(4, 0.1))
     625
@@ -200,17 +203,18 @@ def fixed_point_sets(width: WholeNumber, ridge: Number) -> Iterator[FixedPointSe
 def connected_components(width: WholeNumber) -> Components:
     """Connected components of the set of fixed points, for ridge < 1/8.
 
-    A neuron leaves a set of aligned neurons through 0 if another stays behind, and joins any
-    non-empty set from 0. So the non-empty sets, s of the four, are conserved. With a neuron to
-    spare (s < K) their owners can be exchanged one by one and all is one component; without
-    (s = K) each assignment is a component of its own:
+    Along a path of fixed points a neuron can shrink to 0 if its set of aligned neurons keeps
+    another one, and can then grow into any set that is not empty. So it never changes which of the
+    four sets are non-empty, say s of them. If there are more neurons than that (s < K), they can
+    change places one by one, and one component holds all assignments of neurons to these sets; if
+    not (s = K), each of the K! assignments is a component of its own:
 
-        total = sum over s <= min(4, K) of binomial(4, s) (K! if s = K else 1)
+        total = Σ over s ≤ min(4, K) of binomial(4, s) · (K! if s = K else 1)
 
-    A component is stable when no more sets can be filled, s = min(4, K): K! binomial(4, K) of
-    them for K <= 4, a single one for K > 4.
+    A component is stable when no further set can be filled, s = min(4, K): there are
+    K! binomial(4, K) of them for K ≤ 4, a single one for K > 4.
 
-    Source: 000 Prop. 9.3 and Remark 5.
+    Source: BGJ22 Prop. 9.3 and Remark 5.
 
     >>> connected_components(4), connected_components(5)
     (Components(total=39, stable=24), Components(total=16, stable=1))
@@ -226,11 +230,12 @@ def connected_components(width: WholeNumber) -> Components:
 def success_probability(width: WholeNumber) -> float:
     """Probability that the ballistic limit leads a random start to an optimal classifier.
 
-        2^(-K) sum over k = 2..K-2 of binomial(K, k) (1 - 2^(1-k)) (1 - 2^(1+k-K)),
+        2⁻ᴷ Σ over 2 ≤ k ≤ K−2 of binomial(K, k)(1 − 2¹⁻ᵏ)(1 − 2¹⁺ᵏ⁻ᴷ),
 
-    the chance that all four sets of aligned neurons are non-empty at the start; 0 for K < 4.
+    the chance that the signs of v and m at the start put a neuron into each of the four sets;
+    0 for K < 4.
 
-    Source: 000 (5.2).
+    Source: BGJ22 (5.2).
 
     >>> success_probability(4)  # 3/32
     0.09375
@@ -258,13 +263,6 @@ def _on_rings(point: Any, ridge: Number) -> np.ndarray:
 
 
 def _pull(overlaps: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """s^μ for the overlaps m^μ and weights −v, s^ν for m^ν and v."""
     up, down = np.maximum(overlaps, 0), np.maximum(-overlaps, 0)
     return (overlaps > 0) * expit(weights @ up) - (overlaps < 0) * expit(weights @ down)
-
-
-def _state(
-    readout: Any, mu_overlaps: Any, nu_overlaps: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    v = vector("readout", readout)
-    mu = _checks.array("mu_overlaps", mu_overlaps, v.shape)
-    return v, mu, _checks.array("nu_overlaps", nu_overlaps, v.shape)

@@ -46,14 +46,13 @@ class BbpPhases(TwoSides):
 
         # away from 1, where relaxation takes a time of order 1/|λ − 1|
         snrs = np.concatenate([np.linspace(0.2, 0.7, 3), np.linspace(1.3, self.highest, 5)])
+        limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=2))
         sides, over = (self.below, self.at, self.above), sl.results.over
         starts = {"m": [1.3, -1.3, 0.0], "r2": [1.0, 1.0, 1.0]}
         return {
             "portraits": over("snr", sides, portrait, count(seed)),
             "ends": over("snr", snrs, ends, count(seed + 10)),
-            "diagram": sl.bifurcations(
-                sl.tasks.SpikedTensor(order=2), "snr", low=0.1, high=self.highest, starts=starts
-            ),
+            "diagram": limit.bifurcations("snr", 0.1, self.highest, init=starts),
         }
 
     def check(self, data: Data) -> list[Check]:

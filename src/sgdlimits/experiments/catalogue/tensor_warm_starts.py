@@ -41,7 +41,7 @@ class TensorWarmStarts(Sgd):
 
         def rest(order: int) -> xr.Dataset:
             limit = sl.effective_dynamics(self.task(order))
-            states = [point.state for point in limit.fixed_points(starts={"m": M, "r2": R2})]
+            states = [point.state for point in limit.fixed_points(init={"m": M, "r2": R2})]
             values = {x: ("point", [float(state[x]) for state in states]) for x in ("m", "r2")}
             return xr.Dataset(values, {"point": np.arange(len(states))})
 

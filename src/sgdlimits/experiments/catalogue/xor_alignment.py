@@ -1,28 +1,44 @@
 """XOR: both layers align with the outliers of their blocks of Hessian and gradient matrix."""
 
+from itertools import count, product
+
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 
 import sgdlimits as sl
-from sgdlimits.experiments import checks, picture
-from sgdlimits.experiments.base import Data, Experiment
-from sgdlimits.experiments.settings import Settings, setting
+from sgdlimits.experiments import checks
+from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.catalogue._alignment import (
+    ALIGNED,
+    NEAR_ONE,
+    Alignment,
+    draw_measured,
+    draw_parts,
+    draw_predicted,
+    prediction,
+)
+from sgdlimits.experiments.catalogue._spectra import MATRICES
+from sgdlimits.experiments.catalogue._xor_spectra import XorSpectra, norms
 
-MATRICES = {"hessian": "Hessian", "gradient": "gradient matrix"}
-ALIGNED = 0.95
-NEAR_ONE = 100.0  # a precision at which theory says more than ALIGNED
 LIVE = 0.1  # neurons with less of the largest norm decay: their direction is noise
 LARGEST = 4  # neurons whose blocks are computed again on fresh data
 
 
-class Parameters(Settings):
+@experiment(
+    paper="BGHJ23",
+    figure="Fig. 2.4, 9.5",
+    claim="XOR: the weights of both layers align with outlier eigenspaces, up to O(1/√λ).",
+    tiny={
+        "width": 6, "dim": 100, "precisions": (100.0,), "points": 2, "neurons": 3, "draws": 4,
+        "train": False,
+    },
+    quick={"dim": 200, "points": 3, "draws": 10, "train": False},
+)  # fmt: skip
+class XorAlignment(XorSpectra, Alignment):
     """Four Gaussians of variance 1/λ in the XOR arrangement, and a two-layer ReLU network."""
 
     width: int = setting(20, "width K", least=LARGEST + 1)
-    dim: int = setting(1000, "dimension d", least=50)
-    ratio: float = setting(10.0, "samples in the matrices, per dimension", above=1)
-    precisions: tuple[float, ...] = setting((10.0, 100.0), "values of λ", above=0)
     ridge: float = setting(
         0.05,
         "ridge β, not given in the paper: from 0.1 on SGD forgets hidden classes at λ = 10, "
@@ -30,171 +46,104 @@ class Parameters(Settings):
         above=0,
         most=0.125,
     )
-    time: float = setting(60.0, "duration, in units of d samples", above=10)
-    points: int = setting(4, "times after the start at which the matrices are computed", least=2)
     neurons: int = setting(6, "neurons that are followed, the first ones", least=2)
-    draws: int = setting(6, "fresh data sets at the end", least=3)
+    draws: int = 6
     train: bool = setting(True, "whether training data are looked at too, at the smallest λ")
 
+    def compute(self, seed: int) -> Data:
+        """Follow SGD; then draw new data at the state that it reached, which is all that counts."""
+        followed = min(self.neurons, self.width)
 
-def compute(p: Parameters, seed: int) -> Data:
-    """Track SGD; then draw new data at the state that it reached, which is all that counts."""
-    times = p.time * np.linspace(0, 1, p.points + 1) ** 2
-    samples = round(p.ratio * p.dim)
-    data = {}
-    for precision in p.precisions:
-        task = sl.tasks.XorMixture(width=p.width, precision=precision, ridge=p.ridge)
-        blocks = [*range(min(p.neurons, p.width)), "vv"]
-        for kind in ["test", "train"] if p.train and precision == min(p.precisions) else ["test"]:
-            looks = times if kind == "test" else times[[0, -2, -1]]
-            tracked = sl.spectra.track(
-                task, p.dim, samples, looks, seed=seed, data=kind, blocks=blocks
-            )
-            data[f"{kind}_{precision:g}"] = predicted(task, tracked, p.ratio)
-        end = {name: tracked[name].values[-1] for name in task.shapes}
-        best = [int(i) for i in np.argsort(-norms(tracked))[:LARGEST]]
-        draws = [
-            sl.spectra.track(
-                task, p.dim, samples, [0.0], seed=seed + k + 1, init=end, blocks=[*best, "vv"]
-            )
-            for k in range(p.draws)
-        ]
-        data[f"draws_{precision:g}"] = predicted(
-            task, xr.concat(draws, "draw", coords="minimal", compat="override"), p.ratio
-        )
-    return data
+        def follow(precision: float, kind: str = "test") -> xr.Dataset:
+            task = self.task(precision)
+            times = self.times if kind == "test" else self.times[[0, -2, -1]]
+            tracked = self.track(task, times, seed, data=kind, blocks=[*range(followed), "vv"])
+            largest = int(np.argmax(norms(sl.results.state(tracked))[:followed]))
+            always = [f"W{largest}W{largest}", "vv"]
+            return tracked.assign(effective=prediction(task, tracked, self.ratio, always))
 
+        def again(precision: float) -> xr.Dataset:
+            task, end = self.task(precision), sl.results.state(test.sel(precision=precision))
+            best = [int(i) for i in np.argsort(-norms(end))[:LARGEST]]
 
-def norms(tracked: xr.Dataset) -> np.ndarray:
-    """|W_i| of all neurons at the end."""
-    M, R = tracked.M.values[-1], tracked.R.values[-1]
-    return np.sqrt(np.sum(M**2, axis=1) + np.diag(R))
+            def look(_: int, seed: int) -> xr.Dataset:
+                return self.track(task, [0.0], seed, init=end, blocks=[*best, "vv"])
 
+            draws = sl.results.over("draw", range(self.draws), look, count(seed + 1))
+            effective = prediction(task, draws.isel(draw=0), self.ratio, [])
+            measured = draws[["alignment", "eigenvalues"]].assign(effective=effective)
+            ranks = [f"{rank}. largest" for rank in range(1, LARGEST + 1)]
+            return measured.isel(time=0).assign_coords(block=[*ranks, "vv"])
 
-def predicted(task: sl.tasks.XorMixture, tracked: xr.Dataset, ratio: float) -> xr.Dataset:
-    """With the effective alignment: of two blocks at all times, of all blocks at the end."""
-    states = tracked.isel(draw=0) if "draw" in tracked.dims else tracked  # the same in all draws
-    found = states.alignment.copy(data=np.full(states.alignment.shape, np.nan))
-    names = [str(name) for name in tracked.block.values]
-    largest = names[int(np.argmax(norms(states)[[int(name.split("W")[1]) for name in names[:-1]]]))]
-    for k, now in enumerate(tracked.time.values):
-        state = {name: states[name].values[k] for name in task.shapes}
-        for matrix in MATRICES:
-            for block in names if k == tracked.sizes["time"] - 1 else [largest, "vv"]:
-                spectrum = sl.spectra.effective(task, state, ratio, matrix, block)
-                found.loc[{"time": now, "matrix": matrix, "block": block}] = spectrum.alignment
-    return tracked.assign(effective=found)
+        test = sl.results.over("precision", self.precisions, follow)
+        data = {"test": test, "fresh": sl.results.over("precision", self.precisions, again)}
+        if self.train:
+            smallest = [min(self.precisions)]
+            data["train"] = sl.results.over("precision", smallest, follow, ["train"])
+        return data
 
+    def check(self, data: Data) -> list[Check]:
+        """Alignment at the end against the effective theory; above 0.95 where theory says so."""
+        results = []
+        for precision, (matrix, word) in product(self.precisions, MATRICES.items()):
+            title = f"{word}, λ = {precision:g}"
+            parts = {
+                kind: part.sel(precision=precision, matrix=matrix)
+                for kind, part in data.items()
+                if precision in part.precision
+            }
+            fresh = parts.pop("fresh")
+            for kind, run in parts.items():
+                results.append(self.check_run(f"{title}, {kind} data", run.isel(time=-1), fresh))
+            results += self.check_fresh(f"{title}, fresh data", fresh)
+        return results
 
-def check(p: Parameters, data: Data) -> list[checks.Check]:
-    """Alignment at the end against the effective theory; above 0.95 where theory says so."""
-    found = []
-    for name, tracked in data.items():
-        kind, precision = name.split("_")
-        fresh = data[f"draws_{precision}"].isel(time=0)
-        for matrix, word in MATRICES.items():
-            what = f"{word}, λ = {precision}"
-            if kind != "draws":
-                found.append(followed(what, kind, tracked, fresh, matrix))
-                continue
-            for layer, chosen in ((f"{LARGEST} largest W_i", slice(0, -1)), ("v", slice(-1, None))):
-                here = fresh.sel(matrix=matrix).isel(block=chosen)
-                # in mean 0.04/d to 0.08/d at d = 50 for W_i at a fixed state; for v see turning
-                bias = 1 / p.dim if layer != "v" else turning(fresh.sel(matrix=matrix))
-                low, high = float(here.alignment.min()), float(here.alignment.max())
-                said = float(here.effective.mean())
-                gaps = (here.alignment - here.effective).mean("block").values
-                note = f"1 less {1 - high:.2g} to {1 - low:.2g}, predicted {1 - said:.2g}; by draws"
-                title = f"{what}, fresh data: alignment of {layer} less its prediction"
-                found.append(checks.mean(title, gaps, 0.0, bias=bias, note=note))
-                if float(precision) >= NEAR_ONE:
-                    above = int(np.sum(here.alignment.values > ALIGNED))
-                    title = f"{what}, fresh data: alignments of {layer} above {ALIGNED}"
-                    found.append(checks.exact(title, above, here.alignment.size, 0.0))
-    return found
+    def check_fresh(self, title: str, fresh: xr.Dataset) -> list[Check]:
+        """Alignment of each layer on fresh data at the end of a run against its prediction."""
+        results = []
+        values = np.abs(fresh.eigenvalues.sel(block="vv")).mean("draw").values
+        # noise turns E_4 of vv, in mean: second order, with kurtosis up to 6
+        turning = float(3 * self.width * values[4] / values[3] / self.samples)
+        # W_i at a fixed state: in mean 0.04/d to 0.08/d at d = 50
+        for layer, chosen, bias in (
+            (f"{LARGEST} largest W_i", slice(0, -1), 1 / self.dim),
+            ("v", slice(-1, None), turning),
+        ):
+            part = fresh.isel(block=chosen)
+            low, high = float(part.alignment.min()), float(part.alignment.max())
+            expected = float(part.effective.mean())
+            gaps = (part.alignment - part.effective).mean("block")
+            note = f"1 less {1 - high:.2g} to {1 - low:.2g}, predicted {1 - expected:.2g}; by draws"
+            name = f"{title}: alignment of {layer} less its prediction"
+            results.append(checks.mean(name, gaps, 0.0, bias=bias, note=note))
+            if fresh.precision >= NEAR_ONE:
+                name = f"{title}: alignments of {layer} above {ALIGNED}"
+                above = (part.alignment > ALIGNED).sum()
+                results.append(checks.exact(name, above, part.alignment.size, 0.0))
+        return results
 
+    def check_run(self, title: str, end: xr.Dataset, fresh: xr.Dataset) -> Check:
+        """Mean alignment of the live neurons of a run, one draw, in the spread of fresh draws."""
+        size, first = norms(sl.results.state(end)), end.isel(block=slice(0, -1))
+        live = size[: first.sizes["block"]] > LIVE * size.max()
+        measured, expected = first.alignment.values[live], first.effective.values[live].mean()
+        spread = (fresh.alignment - fresh.effective).isel(block=slice(0, -1)).std("draw", ddof=1)
+        error = float(spread.max())  # neurons share their data: averages may gain nothing
+        bound = checks.allowed(self.draws) * error * np.sqrt(1 + 1 / self.draws) + 1 / self.dim
+        low, middle, high = np.quantile(measured, [0, 0.5, 1])
+        note = f"{low:.3f}, {middle:.3f}, {high:.3f} (least, median, largest) of {live.sum()} live "
+        note += f"neurons of {len(live)}, predicted mean {expected:.3f}"
+        name = f"{title}: mean alignment of the live W_i"
+        return Check(name, float(expected), float(measured.mean()), error, float(bound), note)
 
-def turning(fresh: xr.Dataset) -> float:
-    """Bound for how far noise turns E_4 of vv, in mean: second order, with kurtosis up to 6."""
-    values = np.abs(fresh.eigenvalues.sel(block="vv")).mean("draw").values
-    return float(3 * fresh.sizes["neuron"] * values[4] / values[3] / fresh.attrs["samples"])
+    def draw(self, data: Data) -> Figure:
+        """Alignment of every block over time, and predictions."""
 
+        def one(panel: Axes, part: xr.Dataset) -> None:
+            label, rho = f"SGD, d = {self.dim}: ", part.alignment
+            draw_measured(panel, rho.isel(block=slice(0, -1)), label + "$W_i$, $E_2$")
+            draw_measured(panel, rho.sel(block="vv"), label + "$v$, $E_4$", sl.plot.style.PATHS)
+            draw_predicted(panel, part.effective, "effective spectrum")
 
-def followed(
-    what: str, kind: str, tracked: xr.Dataset, fresh: xr.Dataset, matrix: str
-) -> checks.Check:
-    """Mean gap of the live neurons of the run, one draw, in the spread of fresh draws."""
-    size = norms(tracked)
-    here = tracked.isel(time=-1, block=slice(0, -1)).sel(matrix=matrix)
-    live = size[: here.sizes["block"]] > LIVE * size.max()
-    rho, said = here.alignment.values[live], here.effective.values[live]
-    others = fresh.sel(matrix=matrix).isel(block=slice(0, -1))
-    spread = (others.alignment - others.effective).std("draw", ddof=1).values
-    error = float(np.max(spread))  # neurons share their data: averages may gain nothing
-    count = others.sizes["draw"]
-    tolerance = checks.allowed(count) * error * np.sqrt(1 + 1 / count) + 1 / tracked.attrs["dim"]
-    low, middle, high = np.quantile(rho, [0, 0.5, 1])
-    note = f"{low:.3f}, {middle:.3f}, {high:.3f} (least, median, largest) of {live.sum()} live "
-    note += f"neurons of {len(live)}, predicted mean {said.mean():.3f}"
-    title = f"{what}, {kind} data: mean alignment of the live W_i"
-    return checks.Check(title, said.mean(), rho.mean(), error, float(tolerance), note)
-
-
-def draw(p: Parameters, data: Data) -> Figure:
-    """Alignment of every block over time, and predictions."""
-    shown = {name: tracked for name, tracked in data.items() if not name.startswith("draws")}
-    figure, panels = picture.panels(len(shown), 2, width=4.8, height=2.7, sharex=True, sharey=True)
-    for row, (name, tracked) in zip(panels, shown.items(), strict=True):
-        kind, precision = name.split("_")
-        for panel, (matrix, word) in zip(row, MATRICES.items(), strict=True):
-            here = tracked.sel(matrix=matrix)
-            first = here.isel(block=slice(0, -1))
-            for rho, style, label in (
-                (
-                    first.alignment,
-                    {"color": sl.plot.style.SIMULATION, "alpha": 0.6},
-                    "$W_i$, $E_2$",
-                ),
-                (here.alignment.sel(block="vv"), {"color": sl.plot.style.PATHS}, "$v$, $E_4$"),
-            ):
-                lines = rho.transpose("time", ...)
-                panel.plot(
-                    here.time,
-                    lines,
-                    "o-",
-                    ms=3,
-                    lw=0.9,
-                    label=f"SGD, d = {p.dim}: {label}",
-                    **style,
-                )
-            panel.plot(
-                here.time,
-                here.effective.transpose("time", ...),
-                "D",
-                ms=6,
-                fillstyle="none",
-                color=sl.plot.style.LIMIT,
-                label="effective spectrum",
-            )
-            panel.set(title=f"{word}, {kind} data, λ = {precision}", ylim=(0, 1.03))
-        row[0].set_ylabel("alignment")
-    for panel in panels[-1]:
-        panel.set_xlabel(sl.plot.style.TIME_LABEL)
-    picture.legend(figure, panels, columns=3)
-    return figure
-
-
-EXPERIMENT = Experiment(
-    paper="BGHJ23",
-    figure="Fig. 2.4, 9.5",
-    claim="XOR: the weights of both layers align with outlier eigenspaces, up to O(1/√λ).",
-    parameters=Parameters,
-    tiny={
-        "width": 6, "dim": 100, "precisions": (100.0,), "points": 2, "neurons": 3, "draws": 4,
-        "train": False,
-    },
-    quick={"dim": 200, "points": 3, "draws": 10, "train": False},
-    compute=compute,
-    check=check,
-    draw=draw,
-)  # fmt: skip
+        runs = {kind: part for kind, part in data.items() if kind != "fresh"}
+        return draw_parts(runs, one, "alignment")

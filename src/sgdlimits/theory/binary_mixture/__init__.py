@@ -1,9 +1,9 @@
-"""Two-layer ReLU network on a binary Gaussian mixture (000 sec. 4 and 8).
+"""Two-layer ReLU network on a binary Gaussian mixture (BGJ22 sec. 4 and 8).
 
-Data X ~ N((2y - 1) mu, 1/precision), y = 0 or 1 with probability 1/2, |mu| = 1; network
-sigmoid(v . relu(W X)), cross-entropy loss with ridge (ridge / 2)(|v|^2 + |W|^2). States are the
-readout v, the overlaps m_i = W_i . mu and the orthogonal Gram matrix R. Step size
-delta = step / dim, time t = delta * steps.
+Data X ~ N((2y − 1)μ, I/λ), y = 0 or 1 with probability ½ each, ‖μ‖ = 1, λ = ``precision``; network
+σ(v·relu(WX)) with σ the sigmoid, cross-entropy loss with ridge (α/2)(‖v‖² + ‖W‖²), α = ``ridge``.
+States are the readout v, the overlaps mᵢ = ⟨Wᵢ, μ⟩ and the Gram matrix R of the parts of W that are
+orthogonal to μ. Step size δ = step/dim, time t = δ·steps.
 """
 
 from sgdlimits.theory.binary_mixture.noiseless import (

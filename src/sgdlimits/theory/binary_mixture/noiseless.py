@@ -20,14 +20,14 @@ class NoiselessVelocity(NamedTuple):
 def noiseless_drift(readout: Any, overlaps: Any, *, ridge: Number) -> NoiselessVelocity:
     """Effective drift of (v, m) at infinite precision, for any width.
 
-        dv_i = m_i s_i / 2 - ridge v_i,   dm_i = v_i s_i / 2 - ridge m_i,
-        s_i = 1(m_i > 0) sigmoid(-v . relu(m)) + 1(m_i < 0) sigmoid(v . relu(-m)),
+        dvᵢ/dt = mᵢsᵢ/2 − αvᵢ,   dmᵢ/dt = vᵢsᵢ/2 − αmᵢ,
+        sᵢ = 1(mᵢ > 0) σ(−v·relu(m)) + 1(mᵢ < 0) σ(v·relu(−m)),
 
-    and dR = -2 ridge R. For two neurons s_i is sigmoid(-v . m) if m_1 m_2 > 0 and
-    sigmoid(-v_i m_i) otherwise. At m_i = 0 both indicators are 1/2, the limit of infinite
-    precision at that point; hence dm_i = v_i / 4 at m = 0, where random starts live.
+    and dR/dt = −2αR, with α = ``ridge``. For two neurons sᵢ is σ(−v·m) if m₁m₂ > 0 and σ(−vᵢmᵢ)
+    otherwise. At mᵢ = 0 both indicators are ½, their limit as the precision grows; hence
+    dmᵢ/dt = vᵢ/4 at m = 0, next to which random starts lie.
 
-    Source: 000 Prop. 4.2 and its proof (10.5).
+    Source: BGJ22 Prop. 4.2 and its proof (10.5).
 
     >>> velocity = noiseless_drift([1.0, -1.0], [0.0, 0.0], ridge=0.1)
     >>> velocity.overlaps.tolist()
@@ -41,16 +41,15 @@ def noiseless_drift(readout: Any, overlaps: Any, *, ridge: Number) -> NoiselessV
 
 
 def noiseless_diffusion(readout: Any, overlaps: Any, *, step: Number = 1.0) -> np.ndarray:
-    """Diffusion matrix step J V J' in the coordinates (v_1..v_K, m_1..m_K) at infinite precision.
+    """Diffusion matrix c·JVJᵀ in (v₁ … v_K, m₁ … m_K) at infinite precision, c = ``step``.
 
-        V = (1/4) (a - b)(a - b)',   a, b the gradients of the loss at the two means,
+        V = ¼(a − b)(a − b)ᵀ,   a, b the gradients of the loss at the two means,
 
-    a rank-one matrix. With signs m_1 m_2 < 0 its entry (v_1, v_2) is
-    -(m_1 m_2 / 4) sigmoid(-v_1 m_1) sigmoid(-v_2 m_2).
+    a matrix of rank one. Where m₁m₂ < 0 its entry (v₁, v₂) is −¼ m₁m₂ σ(−v₁m₁) σ(−v₂m₂).
 
-    Source: 000 (8.9) and sec. 8.3; the sign for opposite m corrected.
+    Source: BGJ22 (8.9) and sec. 8.3; the sign for opposite m corrected.
 
-    >>> bool(noiseless_diffusion([1.0, 1.0], [1.0, -1.0])[0, 1] > 0)  # -m_1 m_2 > 0
+    >>> bool(noiseless_diffusion([1.0, 1.0], [1.0, -1.0])[0, 1] > 0)  # −m₁m₂ > 0
     True
     """
     v, m = _state(readout, overlaps)
@@ -68,20 +67,19 @@ def noiseless_diffusion(readout: Any, overlaps: Any, *, step: Number = 1.0) -> n
 def population_loss(readout: Any, overlaps: Any, orthogonal: Any = 0.0, *, ridge: Number) -> float:
     """Population loss at infinite precision.
 
-        Phi = (1/2) (log(1 + e^(-v . relu(m))) + log(1 + e^(v . relu(-m))))
-              + (ridge / 2) (|v|^2 + |m|^2 + tr R)
+        Φ = ½(log(1 + e^(−v·relu(m))) + log(1 + e^(v·relu(−m)))) + (α/2)(‖v‖² + ‖m‖² + tr R)
 
-    ``orthogonal`` is R, or 0 if it has decayed.
+    with α = ``ridge`` and R = ``orthogonal``, for which a number stands for its trace.
 
-    Source: 000 sec. 8.2.
+    Source: BGJ22 sec. 8.2.
 
     >>> round(population_loss([0.0, 0.0], [0.0, 0.0], ridge=0.1), 6)  # log 2
     0.693147
     """
     v, m = _state(readout, overlaps)
     alpha = _checks.nonnegative("ridge", ridge)
-    rest = numbers("orthogonal", orthogonal)
-    trace = np.trace(symmetric("orthogonal", rest, len(v))) if rest.ndim else float(rest)
+    r = numbers("orthogonal", orthogonal)
+    trace = np.trace(symmetric("orthogonal", r, len(v))) if r.ndim else float(r)
     fit = np.logaddexp(0, -v @ np.maximum(m, 0)) + np.logaddexp(0, v @ np.maximum(-m, 0))
     return float(fit / 2 + alpha / 2 * (v @ v + m @ m + trace))
 

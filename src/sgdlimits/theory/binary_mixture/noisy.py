@@ -1,9 +1,10 @@
-"""The binary mixture at finite precision: the Gaussian integrals of 000 (4.3) to nine digits.
+"""The binary mixture at finite precision: the Gaussian integrals of BGJ22 (4.3) to nine digits.
 
-The fields are s = m + T' t / sqrt(precision) with t standard normal in two dimensions, where
-[m, R^(1/2)]' = Q T. Given t, the Gaussian noise along mu and along the orthogonal weights has mean
-Q t, so every integral is two-dimensional. Kinks lie on s_1 = 0 and s_2 = 0: Gauss-Legendre panels
-end there, and shrink geometrically where the second kink crosses the first axis steeply.
+At the mean +μ the two fields are s = WX = m + Tᵀt/√λ, where [m, R^½]ᵀ = QT is a QR decomposition
+and t is standard normal in the plane. Given t, the noise along μ and along the orthogonal weights
+has mean Qt, so every integral is two-dimensional. Integrands have kinks on the lines s₁ = 0 and
+s₂ = 0: Gauss–Legendre panels end there. Those in t₁ also shrink geometrically towards the value at
+which the line s₂ = 0 crosses t₂ = 0, because inner integrals change fast there if it is steep.
 """
 
 import math
@@ -22,7 +23,7 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 class Integrals(NamedTuple):
-    """A^mu (2,), A^perp (2, 2) and B (2, 2) of 000 (4.3)."""
+    """A^μ (2,), A^⊥ (2, 2) and B (2, 2) of BGJ22 (4.3), in this order."""
 
     along: np.ndarray
     orthogonal: np.ndarray
@@ -40,13 +41,13 @@ class Velocity(NamedTuple):
 def integrals(readout: Any, overlaps: Any, orthogonal: Any, *, precision: Number) -> Integrals:
     """Gaussian integrals of the drift, for two neurons.
 
-        A^mu_i   = E[(X . mu) 1(s_i >= 0) (sigmoid(v . relu(s)) - y)],   s = W X
-        A^perp_ij = E[(X . Wperp_j) 1(s_i >= 0) (sigmoid(v . relu(s)) - y)]
-        B_ij     = E[1(s_i >= 0) 1(s_j >= 0) (sigmoid(v . relu(s)) - y)^2]
+        A^μ_i  = E[⟨X, μ⟩ 1(sᵢ ≥ 0) (σ(v·relu(s)) − y)],   s = WX
+        A^⊥_ij = E[⟨X, W⊥ⱼ⟩ 1(sᵢ ≥ 0) (σ(v·relu(s)) − y)]
+        B_ij   = E[1(sᵢ ≥ 0) 1(sⱼ ≥ 0) (σ(v·relu(s)) − y)²]
 
-    with Cov(s) = (m m' + R) / precision: one noise along mu is shared by both neurons.
+    with Cov(s) = (mmᵀ + R)/λ, λ = ``precision``: both neurons see the same noise along μ.
 
-    Source: 000 (4.3); the covariance of Lemma 8.1 corrected.
+    Source: BGJ22 (4.3); the covariance of Lemma 8.1 corrected.
 
     >>> v, m, R = [0.8, -0.5], [0.6, 0.3], [[0.7, 0.2], [0.2, 0.9]]
     >>> [round(float(a), 8) for a in integrals(v, m, R, precision=2.0).along]
@@ -65,7 +66,7 @@ def integrals(readout: Any, overlaps: Any, orthogonal: Any, *, precision: Number
     along, perp = 1 + noise[0], root @ noise[1:]
 
     up, down = np.maximum(s, 0), np.maximum(-s, 0)
-    # The class y = 0 is the mirror image X -> -X of the class y = 1.
+    # The class y = 0 is the mirror image X → −X of the class y = 1.
     signal, mirror = expit(v @ up) - 1, expit(v @ down)
     active, passive = s > 0, s < 0
     residual = weight / 2 * (active * signal - passive * mirror)
@@ -85,13 +86,14 @@ def drift(
 ) -> Velocity:
     """Effective drift of (v, m, R) for two neurons.
 
-        dv_i  = -m_i A^mu_i - A^perp_ii - ridge v_i
-        dm_i  = -v_i A^mu_i - ridge m_i
-        dR_ij = -v_i A^perp_ij - v_j A^perp_ji - 2 ridge R_ij + (step / precision) v_i v_j B_ij
+        dvᵢ/dt   = −mᵢA^μ_i − A^⊥_ii − αvᵢ
+        dmᵢ/dt   = −vᵢA^μ_i − αmᵢ
+        dR_ij/dt = −vᵢA^⊥_ij − vⱼA^⊥_ji − 2αR_ij + (c/λ)vᵢvⱼB_ij
 
-    At infinite precision, the limit of Prop. 4.2.
+    with A, B of ``integrals``, α = ``ridge``, c = ``step``, λ = ``precision``. For λ = ``math.inf``
+    the limit of Prop. 4.2, ``noiseless_drift``.
 
-    Source: 000 Prop. 4.1.
+    Source: BGJ22 Prop. 4.1.
 
     >>> v, m, R = [1.0, -1.0], [0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]]
     >>> drift(v, m, R, precision=float("inf"), ridge=0.1).overlaps.tolist()
@@ -114,7 +116,7 @@ def drift(
 def _rule(
     mean: np.ndarray, lower: np.ndarray, slope: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes s = mean + lower t, their t and weights, exact across the kinks s_1 = 0, s_2 = 0."""
+    """Nodes s = mean + lower·t, their t and weights, accurate across the kinks s₁ = 0, s₂ = 0."""
     size = max(abs(lower[0, 0]), 1e-12)
     floor = 1e-12 * max(size, np.abs(mean).max())
     first = math.copysign(max(abs(lower[0, 0]), floor), lower[0, 0])

@@ -9,6 +9,7 @@ import numpy as np
 from sgdlimits import _checks
 from sgdlimits._types import Number
 from sgdlimits.theory._inputs import below
+from sgdlimits.theory._rings import fluctuation_matrix
 
 THRESHOLD = 0.25
 """Ridge at and above which the origin is the only fixed point."""
@@ -32,14 +33,14 @@ class Point:
 
 @dataclass(frozen=True)
 class QuarterRing:
-    """An unstable arc of fixed points v = m = sign sqrt(C) (cos, sin)(angle), 0 < angle < pi/2."""
+    """An unstable arc of fixed points v = m = ±√C (cos φ, sin φ), 0 < φ < π/2, ± = ``sign``."""
 
     sign: int
     radius_squared: float
     stable: bool = False
 
     def at(self, angle: float) -> Point:
-        """Give the fixed point at ``angle`` in [0, pi/2] along the arc."""
+        """Give the fixed point at ``angle`` φ in [0, π/2] along the arc."""
         size = self.sign * math.sqrt(self.radius_squared)
         return Point((size * math.cos(angle), size * math.sin(angle)), self.stable)
 
@@ -47,9 +48,9 @@ class QuarterRing:
 def ring_radius_squared(ridge: Number) -> float:
     """Squared radius of the rings of fixed points.
 
-        C = -logit(2 ridge) = log(1 - 2 ridge) - log(2 ridge),   0 < ridge < 1/4
+        C = −logit(2α) = log(1 − 2α) − log(2α),   0 < α < 1/4,   α = ``ridge``
 
-    Source: 000 Prop. 4.2.
+    Source: BGJ22 Prop. 4.2.
 
     >>> round(ring_radius_squared(0.1), 6)
     1.386294
@@ -61,10 +62,10 @@ def ring_radius_squared(ridge: Number) -> float:
 def fixed_points(ridge: Number) -> tuple[Point | QuarterRing, ...]:
     """All fixed points (v = m, R = 0) for two neurons.
 
-        the origin; for ridge < 1/4 also two unstable quarter rings v_1 v_2 > 0, |v|^2 = C, and
-        two stable points +-(sqrt C, -sqrt C)
+    They are the origin and, for ridge < 1/4, two unstable quarter rings v₁v₂ > 0, ‖v‖² = C, and two
+    stable points ±(√C, −√C), which classify optimally; C is ``ring_radius_squared``.
 
-    Source: 000 Prop. 4.2.
+    Source: BGJ22 Prop. 4.2.
 
     >>> [type(point).__name__ for point in fixed_points(0.1)]
     ['Point', 'QuarterRing', 'QuarterRing', 'Point', 'Point']
@@ -82,10 +83,12 @@ def fixed_points(ridge: Number) -> tuple[Point | QuarterRing, ...]:
 def critical_losses(ridge: Number) -> Losses:
     """Population loss at the three kinds of fixed points.
 
-        Phi_0 = log 2,   Phi_+ = (log 2 + log(1 + e^-C) + 2 ridge C) / 2,
-        Phi_- = log(1 + e^-C) + 2 ridge C
+        Φ₀ = log 2,   Φ₊ = ½(log 2 + log(1 + e^(−C)) + 2αC),   Φ₋ = log(1 + e^(−C)) + 2αC
 
-    Source: 000 sec. 8.2; Phi_+ corrected.
+    at the origin, on the rings and at the optimal classifiers, with α = ``ridge`` and C =
+    ``ring_radius_squared(α)``.
+
+    Source: BGJ22 sec. 8.2; Φ₊ corrected.
 
     >>> [round(value, 4) for value in critical_losses(0.1)]
     [0.6931, 0.5968, 0.5004]
@@ -96,30 +99,30 @@ def critical_losses(ridge: Number) -> Losses:
 
 
 def ring_jacobian(point: Any, *, ridge: Number) -> np.ndarray:
-    """Drift matrix of the sqrt(dim) fluctuations (v~_1, v~_2, m~_1, m~_2) about a ring point a.
+    """Drift matrix of the fluctuations about a point v = m = a of a ring.
 
-        dv~_i = ridge (m~_i - v~_i) - a_i (ridge - 2 ridge^2) sum_k a_k (v~_k + m~_k),
+    In the order (ṽ₁, ṽ₂, m̃₁, m̃₂), ṽ = √dim (v − a) and m̃ = √dim (m − a),
 
-    and the same with v~ and m~ swapped: neutral along the ring, restoring across it.
+        dṽᵢ = [α(m̃ᵢ − ṽᵢ) − aᵢ(α − 2α²) Σₖ aₖ(ṽₖ + m̃ₖ)] dt + noise,
 
-    Source: 000 Prop. 4.3; the sign of the sum corrected.
+    and the same with ṽ and m̃ swapped: neutral along the ring, restoring across it.
+
+    Source: BGJ22 Prop. 4.3; the sign of the sum corrected.
 
     >>> matrix = ring_jacobian(fixed_points(0.1)[1].at(0.5).readout, ridge=0.1)
     >>> bool(np.max(np.linalg.eigvals(matrix).real) < 1e-12)
     True
     """
     a = _on_ring(point, ridge)
-    sum_rule = (ridge - 2 * ridge**2) * np.outer(a, a)
-    pull = ridge * np.eye(2)
-    return np.block([[-pull - sum_rule, pull - sum_rule], [pull - sum_rule, -pull - sum_rule]])
+    return fluctuation_matrix((ridge - 2 * ridge**2) * np.outer(a, a), ridge)
 
 
 def ring_diffusion(point: Any, *, ridge: Number, step: Number = 1.0) -> np.ndarray:
-    """Diffusion matrix of the same fluctuations, of rank one and zero at the ends of the ring.
+    """Diffusion matrix of the same fluctuations, of rank one.
 
-        Sigma = step ridge^2 (a, a)(a, a)'
+        Σ = cα²bbᵀ,   b = (a₁, a₂, a₁, a₂),   c = ``step``,   α = ``ridge``
 
-    Source: 000 Prop. 4.3.
+    Source: BGJ22 Prop. 4.3.
 
     >>> int(np.linalg.matrix_rank(ring_diffusion(fixed_points(0.1)[1].at(0.5).readout, ridge=0.1)))
     1

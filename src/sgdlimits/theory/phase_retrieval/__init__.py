@@ -1,10 +1,11 @@
-"""Phase retrieval with square activations (002): f = (1/p) sum_i s_i^2, loss (y - f)^2 / 2.
+"""Phase retrieval with square activations (AKLS23): f = (1/p) Σᵢ sᵢ², loss ½(y − f)².
 
-Labels y = (teacher field)^2 + sqrt(noise) z. States are the overlaps m (p,) and the Gram matrix
-Q (p, p) of unit-order weights. Step size delta = step / dim with the paper's gamma as ``step``.
+Labels y = (teacher field)² + √Δ z, z ~ N(0, 1), Δ = ``noise``. States are the overlaps m (p,) with
+the teacher and the Gram matrix Q (p, p) of weights of norm O(1). Step size δ = step/dim, where
+``step`` is the paper's γ.
 
-Time everywhere in this package is t = delta * steps, which is p = width times the paper's time:
-rates are the paper's divided by p, exit times the paper's multiplied by p.
+Time everywhere in this package is t = δ·steps, which is p = ``width`` times the paper's time: rates
+are the paper's divided by p, exit times the paper's multiplied by p.
 """
 
 from sgdlimits.theory.phase_retrieval.exit_times import (

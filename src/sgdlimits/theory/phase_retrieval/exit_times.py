@@ -1,7 +1,9 @@
 """How long phase retrieval takes to escape mediocrity, and which step is fastest.
 
-Exit means that the risk has lost a fraction ``threshold`` of its initial excess. Times are
-delta * steps, p times the paper's.
+Exit means that the risk has lost a fraction T = ``threshold`` of the excess over Δ/2 that it had at
+the start. Overlaps are taken to be small until then, so that they grow exponentially,
+m(t) = m(0)e^(ωt) with ω = ``growth_rate``. Times are δ·steps, p = ``width`` times the paper's;
+γ = ``step``, Δ = ``noise``, d = ``dim``.
 """
 
 import itertools
@@ -19,11 +21,11 @@ from sgdlimits.theory._inputs import below
 def growth_rate(width: WholeNumber, step: Number, noise: Number = 0.0) -> float:
     """Rate at which small overlaps grow on the sphere.
 
-        (4 / p) (1 - (gamma / p)(1 + 1/p + 4/p^2 + noise / 2))
+        ω = (4/p)(1 − (γ/p)(1 + 1/p + 4/p² + Δ/2))
 
-    Source: 002 (38), the paper's omega_M divided by p.
+    Source: AKLS23 (38), where ω_M is p times this rate.
 
-    >>> growth_rate(1, 0.05)  # 4 (1 - 6 gamma)
+    >>> growth_rate(1, 0.05)  # 4(1 − 6γ)
     2.8
     """
     p, gamma = _checks.integer("width", width, least=1), _checks.positive("step", step)
@@ -34,9 +36,9 @@ def growth_rate(width: WholeNumber, step: Number, noise: Number = 0.0) -> float:
 def largest_step(noise: Number, width: WholeNumber = 1) -> float:
     """Step at and beyond which small overlaps stop growing.
 
-        2 p^3 / (8 + 2p + (2 + noise) p^2),   2 / (12 + noise) for one neuron
+        2p³/(8 + 2p + (2 + Δ)p²),   which is 2/(12 + Δ) for one neuron
 
-    Source: 002 (38); sec. 2 corrected, which says 1/6 whatever the noise.
+    Source: AKLS23 (38); sec. 2 corrected, which says 1/6 whatever the noise.
 
     >>> largest_step(0.5)
     0.16
@@ -47,9 +49,9 @@ def largest_step(noise: Number, width: WholeNumber = 1) -> float:
 def fastest_step(width: WholeNumber, noise: Number) -> float:
     """Step that takes the fewest samples to escape.
 
-        gamma_opt = p^3 / (8 + 2p + (2 + noise) p^2)
+        γ_opt = p³/(8 + 2p + (2 + Δ)p²)
 
-    Source: 002 sec. E.4.
+    Source: AKLS23 sec. E.4.
 
     >>> fastest_step(1, 0.5)
     0.08
@@ -61,13 +63,11 @@ def fastest_step(width: WholeNumber, noise: Number) -> float:
 def exit_time_annealed(
     dim: WholeNumber, threshold: Number, width: WholeNumber, step: Number, noise: Number
 ) -> float:
-    """Exit time of the deterministic limit with the initial overlaps at their mean square.
+    """Exit time from a start whose squared overlaps have their mean over random starts, 1/dim.
 
-        t = log[(T (p+1) d + (p+1)(1-T)) / (2p)] / (2 rate)
+        t = log[(T(p + 1)d + (p + 1)(1 − T))/(2p)]/(2ω)
 
-    with T = ``threshold`` and the rate of ``growth_rate``: our time, p times the paper's.
-
-    Source: 002 (10), (47).
+    Source: AKLS23 (10), (47).
 
     >>> round(exit_time_annealed(3000, 0.1, 1, 0.05, 0.5), 6)
     1.037596
@@ -77,35 +77,40 @@ def exit_time_annealed(
 
 
 def exit_time_quenched(dim: WholeNumber, threshold: Number, step: Number, noise: Number) -> float:
-    """Mean exit time of the deterministic limit over random starts, for one neuron.
+    """Mean exit time over starts that are uniform on the sphere of dimension ``dim``, one neuron.
 
-        t = E[log(T d / z^2 + 1 - T)] / (2 rate),   z standard normal
+        t = E[log(1 + T(1 − m²)/m²)]/(2ω),   m² ~ Beta(½, (d − 1)/2)
 
-    Source: 002 (10), (48).
+    This is the mean over starts m of the time that solves 1 − m²e^(2ωt) = (1 − T)(1 − m²). It is
+    never negative, and 0 at m² = 1 only, where there is no excess risk to lose. For large d, m² is
+    nearly z²/d with z standard normal; (48) has that law in place of the exact one, which makes it
+    larger by 1/(2ωd) to leading order and gives negative times to starts with z² > d.
+
+    Source: AKLS23 (46) for p = 1; (10) and (48) corrected at finite d.
 
     >>> round(exit_time_quenched(3000, 0.1, 0.05, 0.5), 4)
-    1.2686
+    1.2685
     """
     d, level, _, rate = _escape(dim, threshold, 1, step, noise)
-
-    def integrand(z: float) -> float:
-        # log(T d / z^2 + 1 - T) without its singular part -2 log z, whose mean is known
-        return math.log(level * d + (1 - level) * z**2) * math.exp(-(z**2) / 2)
-
-    regular = quad(integrand, 0, 40, epsabs=1e-13, epsrel=1e-12)[0] * math.sqrt(2 / math.pi)
-    mean_log_square = -np.euler_gamma - math.log(2)  # E log z^2
-    return (regular - float(mean_log_square)) / (2 * rate)
+    # In the log-odds x of m² the density is analytic and decays exponentially on both sides, so
+    # that the trapezoidal rule converges as e^(−π²/h): h = ¼ leaves rounding errors only. The log
+    # singularity at m = 0 has gone to x = −∞.
+    x = np.arange(-90.0 - math.log(d), 90.0, 0.25)
+    density = np.exp(-(np.logaddexp(0, -x) + (d - 1) * np.logaddexp(0, x)) / 2)
+    logarithm = np.logaddexp(0, math.log(level) - x)
+    return float(np.average(logarithm, weights=density)) / (2 * rate)
 
 
 def exit_time_diffusive(dim: WholeNumber, threshold: Number, step: Number, noise: Number) -> float:
-    """Mean exit time from m = 0 of the linear diffusion, for one neuron.
+    """Mean exit time of the linear diffusion that starts at m = 0, for one neuron.
 
-        dm = mu m dt + s dB leaves (-sqrt T, sqrt T) after
-        t = (T / s^2) 2F2(1, 1; 3/2, 2; -mu T / s^2) = (2 / mu) * integral of Dawson's function
-        from 0 to sqrt(mu T) / s,   mu = 4 (1 - 6 gamma) - 2 gamma noise,
-        s^2 = (gamma / d)(48 + 4 noise)
+    It solves dm = ωm dt + s dB with s² = (γ/d)(48 + 4Δ), and leaves (−√T, √T) after the mean time
 
-    Source: 002 (50)-(52).
+        t = (T/s²) ₂F₂(1, 1; 3/2, 2; −ωT/s²) = (2/ω) ∫ D(u) du over 0 < u < √(ωT)/s
+
+    with D Dawson's function.
+
+    Source: AKLS23 (50)–(52); Zeng (Z20).
 
     >>> round(exit_time_diffusive(3000, 0.1, 0.05, 0.5), 6)
     1.411106

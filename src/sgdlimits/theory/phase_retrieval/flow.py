@@ -27,21 +27,22 @@ def drift(
 ) -> Velocity:
     """Effective drift of (m, Q) for any width p.
 
-        p dm = 2 (rho - tr Q / p) m + 4 (rho m - Q m / p)                              =: Psi
-        p dQ = 4 (rho - tr Q / p) Q + 8 (m m' - Q^2 / p)
-               + (4 gamma / p) {3 rho^2 Q + 12 rho m m'
-                 - (2/p) [(rho tr Q + 2 |m|^2) Q + 2 tr Q m m' + 2 rho Q^2 + 4 (m m' Q + Q m m')]
-                 + (1/p^2) [(tr(Q)^2 + 2 tr(Q^2)) Q + 4 tr Q Q^2 + 8 Q^3] + noise Q}   =: Phi
+        p dm/dt = 2(ρ − tr Q/p) m + 4(ρm − Qm/p)                                  =: Ψ
+        p dQ/dt = 4(ρ − tr Q/p) Q + 8(mmᵀ − Q²/p)
+                  + (4γ/p) {3ρ²Q + 12ρ mmᵀ
+                    − (2/p) [(ρ tr Q + 2‖m‖²) Q + 2 tr(Q) mmᵀ + 2ρQ² + 4(mmᵀQ + Qmmᵀ)]
+                    + (1/p²) [(tr(Q)² + 2 tr(Q²)) Q + 4 tr(Q) Q² + 8Q³] + ΔQ}     =: Φ
 
-    with gamma = ``step`` and rho = ``signal`` the squared norm of the teacher. On the sphere
+    with γ = ``step``, Δ = ``noise`` and ρ = ``signal`` the squared norm of the teacher. With
+    ``spherical`` weights
 
-        p dm_j = Psi_j - m_j Phi_jj / (2 Q_jj),
-        p dQ_jl = Phi_jl - (Q_jl / 2) (Phi_jj / Q_jj + Phi_ll / Q_ll),
+        p dmⱼ/dt   = Ψⱼ − mⱼΦ_jj/(2Q_jj),
+        p dQ_jl/dt = Φ_jl − (Q_jl/2)(Φ_jj/Q_jj + Φ_ll/Q_ll),
 
-    which keeps each norm Q_jj at its value (1 in the paper). The factor p on the left is our time
-    unit, p times the paper's.
+    which keeps each squared norm Q_jj at its value (1 in the paper). The factor p on the left is
+    our unit of time.
 
-    Source: 002 (26), (21); the term m m' of (26b) corrected.
+    Source: AKLS23 (26), (21); the term mmᵀ of (26b) corrected.
 
     >>> velocity = drift([0.1], [[1.0]], step=0.05)
     >>> round(float(velocity.overlaps[0]), 6), float(velocity.gram[0, 0])
@@ -75,9 +76,9 @@ def drift(
 def single_drift(overlap: Any, *, step: Number, noise: Number = 0.0) -> Values:
     """Effective drift of the overlap of one neuron on the unit sphere.
 
-        dm = m (4 (1 - 6 gamma)(1 - m^2) - 2 gamma noise)
+        dm/dt = m (4(1 − 6γ)(1 − m²) − 2γΔ),   γ = ``step``,   Δ = ``noise``
 
-    Source: 002 (7).
+    Source: AKLS23 (7).
 
     >>> round(float(single_drift(0.1, step=0.05)), 6)
     0.2772
@@ -92,11 +93,12 @@ def unconstrained_drift(
 ) -> tuple[Values, Values]:
     """Effective drift of (m, q) for one free neuron without label noise.
 
-        dm = 6 m (rho - q)
-        dq = 4 (q (rho - 3q) + 2 m^2)
-             + 12 gamma (q (rho^2 + 5 q^2 - 2 rho q) + 4 m^2 (rho - 2q))
+        dm/dt = 6m(ρ − q)
+        dq/dt = 4(q(ρ − 3q) + 2m²) + 12γ(q(ρ² + 5q² − 2ρq) + 4m²(ρ − 2q))
 
-    Source: 002 (75), (76).
+    with q = ``square_norm``, γ = ``step`` and ρ = ``signal`` the squared norm of the teacher.
+
+    Source: AKLS23 (75), (76).
 
     >>> [float(rate) for rate in unconstrained_drift(1.0, 1.0, step=0.05)]  # the teacher
     [0.0, 0.0]

@@ -7,21 +7,25 @@ from sgdlimits._types import Number
 
 
 def increment_covariance(overlap: Number, *, step: Number, noise: Number = 0.0) -> np.ndarray:
-    """Covariance of the increments (M, Q) of one free step at |w| = 1, in units of gamma / dim.
+    """Covariance of the increments of overlap and squared norm in one free step at ‖w‖ = 1.
 
-        M = 2 E l l*,   Q = 4 E l^2 + 4 gamma E^2 l^2,   E = l*^2 - l^2 + sqrt(noise) z,
+    In units of δ = γ/dim, γ = ``step``, one step changes (m, q) by
 
-    for fields l, l* of unit variance and covariance m. Per unit of time, (m, q) fluctuate with
-    covariance (gamma / dim) times this matrix; with g = 2 gamma and D = noise
+        M = 2ℰss⋆,   Q = 4ℰs² + 4γℰ²s²,   ℰ = s⋆² − s² + √Δ z,
 
-        Var M    = 8 D m^2 - 192 m^4 + 144 m^2 + 4 D + 48
-        Cov(M,Q) = 72 g D m^3 - 72 g D m - 1440 g m^5 + 2880 g m^3 - 1440 g m + 24 D m
-                   - 480 m^3 + 480 m
-        Var Q    = g^2 (576 D m^4 - 2496 D m^2 - 11520 m^6 + 54144 m^4 - 73728 m^2 + 32 D^2
-                   + 1920 D + 31104) + g (544 D m^2 - 11136 m^4 + 22272 m^2 - 544 D - 11136)
-                   + 320 m^4 - 1600 m^2 + 48 D + 1280
+    where the fields s of the neuron and s⋆ of the teacher have variance 1 and covariance m =
+    ``overlap``, z ~ N(0, 1) and Δ = ``noise``. Per unit of time, (m, q) fluctuate with covariance
+    γ/dim times the matrix of
 
-    Source: 002 (55); corrected, gamma there must be read as 2 gamma.
+        Var M     = 8Δm² − 192m⁴ + 144m² + 4Δ + 48
+        Cov(M, Q) = 72gΔ(m³ − m) − 1440g(m⁵ − 2m³ + m) + 24Δm − 480m³ + 480m
+        Var Q     = g²(576Δm⁴ − 2496Δm² − 11520m⁶ + 54144m⁴ − 73728m² + 32Δ² + 1920Δ + 31104)
+                    + g(544Δm² − 11136m⁴ + 22272m² − 544Δ − 11136)
+                    + 320m⁴ − 1600m² + 48Δ + 1280
+
+    with g = 2γ.
+
+    Source: AKLS23 (55); corrected, its γ must be read as 2γ.
 
     >>> increment_covariance(0.0, step=0.05)[0, 0].tolist()
     48.0

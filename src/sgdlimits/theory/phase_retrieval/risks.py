@@ -13,14 +13,14 @@ from sgdlimits.theory.phase_retrieval.exit_times import largest_step
 def risk(
     overlaps: Any, gram: Any, *, noise: Number = 0.0, readout: Any = None, signal: Number = 1.0
 ) -> float:
-    """Population risk E (y - f)^2 / 2.
+    """Population risk ½E(y − f)².
 
-        (3 rho^2 + noise) / 2 - (1/p) sum_j a_j (rho Q_jj + 2 m_j^2)
-        + (1 / 2p^2) sum_jl a_j a_l (Q_jj Q_ll + 2 Q_jl^2)
+        (3ρ² + Δ)/2 − (1/p) Σⱼ aⱼ(ρQ_jj + 2mⱼ²) + (1/2p²) Σ_jl aⱼa_l(Q_jj Q_ll + 2Q_jl²)
 
-    with readout a = 1 by default; for one neuron noise/2 + (3 rho^2 + 3 q^2 - 4 m^2 - 2 rho q)/2.
+    with Δ = ``noise``, ρ = ``signal`` the squared norm of the teacher and a = ``readout`` (ones by
+    default). For one neuron it is Δ/2 + (3ρ² + 3q² − 4m² − 2ρq)/2.
 
-    Source: 002 (6), (27); (63) corrected by a factor 1/2.
+    Source: AKLS23 (6), (27); (63) corrected by a factor ½.
 
     >>> risk([0.0], [[1.0]]), risk([1.0], [[1.0]])
     (2.0, 0.0)
@@ -37,13 +37,13 @@ def risk(
 
 
 def excess_risk(step: Number, noise: Number) -> float:
-    """Risk above noise / 2 that remains for late times, for one neuron on the sphere.
+    """Risk above Δ/2 that remains at late times, for one neuron on the sphere.
 
-        gamma noise / (1 - 6 gamma),   for gamma < 2 / (12 + noise)
+        γΔ/(1 − 6γ)   for γ < 2/(12 + Δ),   γ = ``step``,   Δ = ``noise``
 
     For larger steps the overlap decays to 0.
 
-    Source: 002 (8); the range of gamma corrected.
+    Source: AKLS23 (8); the range of γ corrected.
 
     >>> round(excess_risk(0.05, 0.5), 6)
     0.035714

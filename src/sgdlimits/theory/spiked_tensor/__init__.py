@@ -1,7 +1,9 @@
-"""Spiked matrices and tensors (000 sec. 3 and 7): Y = snr v^(x)k + W, loss |Y - x^(x)k|^2.
+"""Spiked matrices and tensors (BGJ22 sec. 3 and 7): Y = λv^⊗k + W, loss ‖Y − x^⊗k‖².
 
-States are the overlap m = <x, v> and the squared radius r2 = |x|^2 - m^2 orthogonal to v;
-R^2 = m^2 + r2. Step size delta = step / dim, time t = delta * steps.
+The signal v is a unit vector, W has independent standard normal entries, λ = ``snr`` and
+k = ``order``; a ridge α = ``ridge`` adds (α/2)‖x‖² to the loss. States are the overlap m = ⟨x, v⟩
+and the squared radius r² orthogonal to v; formulas abbreviate ρ = ‖x‖² = m² + r². Step size
+δ = c/dim with c = ``step``, time t = δ·steps.
 """
 
 from sgdlimits.theory.spiked_tensor.ballistic import (
@@ -18,15 +20,17 @@ from sgdlimits.theory.spiked_tensor.equator import (
     radius_variance,
 )
 from sgdlimits.theory.spiked_tensor.rest_points import (
-    FixedPoint,
+    RestPoint,
     critical_ridge,
     critical_snr,
     fixed_points,
     overlaps,
 )
 
+FixedPoint = RestPoint  # the old name, until experiments.catalogue.bbp_phases uses the new one
+
 __all__ = [
-    "FixedPoint",
+    "RestPoint",
     "critical_ridge",
     "critical_snr",
     "diffusion",

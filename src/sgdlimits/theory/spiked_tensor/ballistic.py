@@ -25,14 +25,12 @@ def drift(
     step: Number = 1.0,
     ridge: Number = 0.0,
 ) -> Velocity:
-    """Effective drift of (m, r2).
+    """Effective drift of (m, r²), in the notation of the package; states broadcast.
 
-        dm  = 2 m (snr k m^(k-2) - k R^(2k-2)) - ridge m
-        dr2 = -4 k R^(2k-2) (r2 - step) - 2 ridge r2
+        dm/dt  = 2km(λmᵏ⁻² − ρᵏ⁻¹) − αm
+        dr²/dt = −4kρᵏ⁻¹(r² − c) − 2αr²
 
-    The loss carries (ridge / 2) |x|^2. States broadcast.
-
-    Source: 000 (3.1); the ridge term of sec. 7 corrected.
+    Source: BGJ22 (3.1); the ridge term of sec. 7 corrected.
 
     >>> velocity = drift(0.5, 0.75, order=2, snr=2.0)
     >>> float(velocity.overlap), float(velocity.radius_squared)
@@ -55,14 +53,14 @@ def jacobian(
     step: Number = 1.0,
     ridge: Number = 0.0,
 ) -> np.ndarray:
-    """Jacobian matrix of the effective drift in (m, r2).
+    """Jacobian matrix of the effective drift in (m, r²).
 
-        row m:  2k (snr (k-1) m^(k-2) - R^(2k-2) - 2 (k-1) m^2 R^(2k-4)) - ridge,
-                -2 k (k-1) m R^(2k-4)
-        row r2: -8 k (k-1) m R^(2k-4) (r2 - step),
-                -4 k R^(2k-2) - 4 k (k-1) R^(2k-4) (r2 - step) - 2 ridge
+        ∂(dm/dt)/∂m   = 2k(λ(k−1)mᵏ⁻² − ρᵏ⁻¹ − 2(k−1)m²ρᵏ⁻²) − α
+        ∂(dm/dt)/∂r²  = −2k(k−1)mρᵏ⁻²
+        ∂(dr²/dt)/∂m  = −8k(k−1)mρᵏ⁻²(r² − c)
+        ∂(dr²/dt)/∂r² = −4kρᵏ⁻¹ − 4k(k−1)ρᵏ⁻²(r² − c) − 2α
 
-    Source: 000 (3.1), linearised.
+    Source: BGJ22 (3.1), linearised.
 
     >>> jacobian(0.5, 0.75, order=2, snr=2.0).tolist()
     [[2.0, -2.0], [2.0, -6.0]]
@@ -79,16 +77,16 @@ def jacobian(
 def diffusion(
     overlap: Any, radius_squared: Any, *, order: WholeNumber, step: Number = 1.0
 ) -> np.ndarray:
-    """Diffusion matrix step J V J' of (m, r2): covariance rate of their sqrt(dim) fluctuations.
+    """Diffusion matrix Σ = c·JVJᵀ of (m, r²): the covariance rate of √dim times their fluctuations.
 
-        11: step (4k R^(2k-2) + 4k(k-1) m^2 R^(2k-4))
-        12: step  8k(k-1) m r2 R^(2k-4)
-        22: step (16k r2 R^(2k-2) + 16k(k-1) r2^2 R^(2k-4))
+        Σ₁₁ = c(4kρᵏ⁻¹ + 4k(k−1)m²ρᵏ⁻²)
+        Σ₁₂ = 8ck(k−1)mr²ρᵏ⁻²
+        Σ₂₂ = c(16kr²ρᵏ⁻¹ + 16k(k−1)r⁴ρᵏ⁻²)
 
-    from V = 4k R^(2k-2) 1 + 4k(k-1) R^(2k-4) x x'. States broadcast; the result has shape
-    (..., 2, 2).
+    where V = 4kρᵏ⁻¹I + 4k(k−1)ρᵏ⁻²xxᵀ is the covariance of the gradient. States broadcast; the
+    result has shape (..., 2, 2).
 
-    Source: 000 (7.2), (7.3); the second row and column corrected.
+    Source: BGJ22 (7.2), (7.3); the second row and column corrected.
 
     >>> diffusion(0.0, 1.0, order=2).tolist()
     [[8.0, 0.0], [0.0, 64.0]]
@@ -108,11 +106,11 @@ def diffusion(
 def population_loss(
     overlap: Any, radius_squared: Any, *, order: WholeNumber, snr: Number, ridge: Number = 0.0
 ) -> Values:
-    """Population loss without its constant.
+    """Population loss without the constant E‖Y‖².
 
-        Phi = -2 snr m^k + R^(2k) + (ridge / 2) R^2
+        Φ = −2λmᵏ + ρᵏ + (α/2)ρ
 
-    Source: 000 sec. 3 and 7.
+    Source: BGJ22 sec. 3 and 7.
 
     >>> float(population_loss(1.0, 1.0, order=2, snr=2.0))
     0.0
@@ -133,12 +131,12 @@ def loss_drift(
 ) -> Values:
     """Effective drift of the population loss, which the corrector may make positive.
 
-        dPhi = -(d Phi/dm)^2 - 4 r2 (d Phi/dr2)^2 + 4 step k R^(2k-2) d Phi/dr2
-             = -4k^2 m^2 (snr m^(k-2) - R^(2k-2))^2 - 4k^2 R^(4k-4) (r2 - step)  for ridge = 0
+        dΦ/dt = −(∂Φ/∂m)² − 4r²(∂Φ/∂r²)² + 4ckρᵏ⁻¹ ∂Φ/∂r²
+              = −4k²m²(λmᵏ⁻² − ρᵏ⁻¹)² − 4k²ρ²ᵏ⁻²(r² − c)   without ridge
 
-    Source: 000 (3.4).
+    Source: BGJ22 (3.4).
 
-    >>> float(loss_drift(0.0, 0.5, order=2, snr=1.0))  # Phi grows while r2 grows to 1
+    >>> float(loss_drift(0.0, 0.5, order=2, snr=1.0))  # Φ grows while r² grows to 1
     2.0
     """
     k, lam, c, alpha = _parameters(order, snr, step, ridge)

@@ -1,7 +1,6 @@
 """Diffusive limits of spiked tensors at the equator m = 0, where random starts live.
 
-The overlap is seen at scale m~ = sqrt(dim) m, the radius either on its own scale or as
-r~ = sqrt(dim) (r2 - step).
+The overlap is seen as m̃ = √dim m, the squared radius either as r² itself or as r̃ = √dim (r² − c).
 """
 
 import math
@@ -15,7 +14,7 @@ from sgdlimits.theory._inputs import numbers
 
 
 class EquatorSde(NamedTuple):
-    """Coefficients of d(m~, r2) = drift dt + noise dB; the last axis is (m~, r2)."""
+    """Coefficients of d(m̃, r²) = drift dt + noise dB; the last axis is (m̃, r²)."""
 
     drift: np.ndarray
     noise: np.ndarray
@@ -29,15 +28,15 @@ def equator_sde(
     scaled_snr: Number,
     step: Number = 1.0,
 ) -> EquatorSde:
-    """Limit of (sqrt(dim) m, r2) for snr = Lambda dim^((k-2)/2).
+    """Limit of (m̃, r²) = (√dim m, r²) for a signal that grows as λ = Λ dim^((k−2)/2).
 
-        dm~ = (2k Lambda m~^(k-1) - 2k r2^(k-1) m~) dt + 2 sqrt(step k r2^(k-1)) dB
-        dr2 = -4k r2^(k-1) (r2 - step) dt
+        dm̃  = (2kΛm̃ᵏ⁻¹ − 2k(r²)ᵏ⁻¹m̃) dt + 2√(ck(r²)ᵏ⁻¹) dB
+        dr² = −4k(r²)ᵏ⁻¹(r² − c) dt
 
-    Lambda = ``scaled_snr``; for k = 2 it is the snr itself, and Lambda = 0 is any fixed snr at
-    k >= 3. For k >= 3 the origin is locally stable whatever Lambda: escape is driven by noise.
+    with Λ = ``scaled_snr``. For k = 2, Λ is λ itself; for k ≥ 3, any λ that does not grow has
+    Λ = 0. For k ≥ 3 the origin is locally stable whatever Λ: escape is driven by noise.
 
-    Source: 000 (3.2), (3.3), sec. 7.3; (3.3) corrected, its drift is not linear in m~.
+    Source: BGJ22 (3.2), (3.3), sec. 7.3; (3.3) corrected, its drift is not linear in m̃.
 
     >>> sde = equator_sde(1.5, 1.0, order=3, scaled_snr=2.0)
     >>> sde.drift.tolist()
@@ -58,21 +57,22 @@ def equator_sde(
 def equator_variance(
     time: Any, *, snr: Number, order: WholeNumber = 2, step: Number = 1.0, initial: Number = 1.0
 ) -> Values:
-    """Second moment of the overlap sqrt(dim) m at time t, for r2 at its rest value ``step``.
+    """Second moment of m̃ = √dim m at ``time`` t, with r² at its rest value c.
 
-        E m~(t)^2 = e^(2 a t) E m~(0)^2 + s^2 (e^(2 a t) - 1) / (2 a),
-        a = 2k (snr 1_{k=2} - step^(k-1)),   s^2 = 4k step^k
+        E m̃(t)² = e^(2at) E m̃(0)² + s²(e^(2at) − 1)/(2a),
+        a = 2k(λ·1(k = 2) − cᵏ⁻¹),   s² = 4kcᵏ
 
-    an Ornstein-Uhlenbeck process that is unstable for k = 2 and snr > step.
+    Here m̃ is an Ornstein–Uhlenbeck process, unstable for k = 2 and λ > c, and E m̃(0)² = ``initial``
+    is 1 for random starts.
 
-    Source: 000 (3.2) and the display after it.
+    Source: BGJ22 (3.2) and the display after it.
 
     >>> round(float(equator_variance(1.0, snr=1.2)), 6)
     24.718195
     """
     rate, noise = _equator_rates(order, snr, step)
     t, start = numbers("time", time), _checks.nonnegative("initial", initial)
-    # expm1(x) / x -> 1 at x = 0: Brownian motion at the critical snr
+    # expm1(x)/x → 1 at x = 0: Brownian motion at the critical snr
     growth = t if rate == 0 else np.expm1(2 * rate * t) / (2 * rate)
     return np.exp(2 * rate * t) * start + noise * growth
 
@@ -80,11 +80,11 @@ def equator_variance(
 def equator_stationary_variance(
     *, snr: Number, order: WholeNumber = 2, step: Number = 1.0
 ) -> float:
-    """Stationary variance of sqrt(dim) m at the equator, infinite if the equator is unstable.
+    """Stationary variance of √dim m at the equator, infinite if the equator is unstable.
 
-        s^2 / (2 |a|) = step^k / (step^(k-1) - snr 1_{k=2})
+        s²/(2|a|) = cᵏ/(cᵏ⁻¹ − λ·1(k = 2))
 
-    Source: 000 (3.2).
+    Source: BGJ22 (3.2).
 
     >>> equator_stationary_variance(snr=0.5)
     2.0
@@ -94,11 +94,11 @@ def equator_stationary_variance(
 
 
 def radius_variance(*, order: WholeNumber, step: Number = 1.0) -> float:
-    """Stationary variance of sqrt(dim) (r2 - step) at the equator.
+    """Stationary variance of r̃ = √dim (r² − c) at the equator.
 
-        dr~ = -4k step^(k-1) r~ dt + 4k step^((k+1)/2) dB,   variance 2k step^2
+        dr̃ = −4kcᵏ⁻¹r̃ dt + 4kc^((k+1)/2) dB,   which has the variance 2kc²
 
-    Source: 000 (3.5), (7.8); drift and noise corrected (the corrector depends on r~ too).
+    Source: BGJ22 (3.5), (7.8); drift and noise corrected (the corrector depends on r̃ too).
 
     >>> radius_variance(order=2), radius_variance(order=3)
     (4.0, 6.0)
@@ -108,6 +108,7 @@ def radius_variance(*, order: WholeNumber, step: Number = 1.0) -> float:
 
 
 def _equator_rates(order: WholeNumber, snr: Number, step: Number) -> tuple[float, float]:
+    """The growth rate a and the squared noise s² of m̃."""
     k, c = _checks.integer("order", order, least=2), _checks.positive("step", step)
     lam = _checks.nonnegative("snr", snr)
     return 2 * k * ((lam if k == 2 else 0.0) - c ** (k - 1)), 4 * k * c**k

@@ -1,0 +1,5 @@
+"""The command line: ``sgdlimits list | show | run | report``."""
+
+from sgdlimits.cli.commands import app
+
+__all__ = ["app"]

@@ -1,0 +1,72 @@
+"""How a command ends: what went wrong is one line on standard error, and an exit code."""
+
+import functools
+import sys
+import traceback as tracebacks
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+
+from sgdlimits._checks import InputError
+from sgdlimits.experiments import Outcome, store
+from sgdlimits.experiments.run import one_line
+
+FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose wrong input is one line and code 2, and any other error one line and code 1.
+
+    Of the latter, which are faults of ours, the traceback is in a file of the store; with the
+    option ``traceback`` it is on standard error as well.
+    """
+
+    @functools.wraps(command)
+    def call(**options: Any) -> None:
+        try:
+            command(**options)
+        except (typer.Exit, typer.Abort, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:
+            stop("interrupted", INTERRUPTED)
+        except Exception as error:
+            told = "".join(tracebacks.format_exception(error))
+            if options["traceback"]:
+                print(told, file=sys.stderr, end="")
+            if isinstance(error, InputError):
+                stop(one_line(str(error)), BAD_USAGE)
+            where = _kept(told, command.__name__, options.get("out"))
+            stop(f"{type(error).__name__}: {one_line(str(error))} ({where})", FAILED)
+
+    return call
+
+
+def exit_code(outcomes: Sequence[Outcome]) -> int:
+    """Of a command that has run experiments."""
+    if any(outcome.wrong_input for outcome in outcomes):
+        return BAD_USAGE
+    return FAILED if any(outcome.error or outcome.failed for outcome in outcomes) else 0
+
+
+def complain(message: str) -> None:
+    """One line on standard error."""
+    print(f"sgdlimits: {message}", file=sys.stderr)
+
+
+def stop(message: str, code: int) -> NoReturn:
+    """End the command with one line on standard error."""
+    complain(message)
+    raise typer.Exit(code) from None
+
+
+def _kept(told: str, command: str, out: Path | None) -> str:
+    """Keep a traceback in the store, if there is or can be one, and say where it is."""
+    if out is not None:
+        try:
+            store.open_store(out)
+            return f"traceback: {store.write_error(out / f'sgdlimits-{command}', told)}"
+        except (InputError, OSError):
+            pass  # not ours to write to, or full
+    return "--traceback shows where"

@@ -1,0 +1,5 @@
+"""Rest points followed while a parameter moves."""
+
+from sgdlimits.dynamics.branches.diagram import bifurcations
+
+__all__ = ["bifurcations"]

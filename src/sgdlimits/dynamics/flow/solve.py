@@ -1,0 +1,97 @@
+"""Solutions by the method that suits the drift: smooth, sliding along jumps, or chattering."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from sgdlimits import _checks
+from sgdlimits._precision import double_precision
+from sgdlimits._progress import progress
+from sgdlimits._types import Number, Numbers, StateLike, WholeNumber
+from sgdlimits._warn import warn
+from sgdlimits.dynamics.flow.dataset import to_dataset
+from sgdlimits.dynamics.flow.init import start_vectors
+from sgdlimits.dynamics.flow.sliding import sliding_solutions
+from sgdlimits.dynamics.flow.smooth import solutions
+from sgdlimits.dynamics.model import Limit, Model
+
+CHATTER = 1e-3  # least time step where the drift jumps and nothing is known about the jump
+TOGETHER = 32  # solutions at once where every drift is a sum over many nodes
+
+
+@double_precision
+def solve(  # noqa: D417 - a method: self needs no word
+    self: Limit,
+    init: StateLike,
+    time: Number = 10.0,
+    *,
+    points: WholeNumber = 201,
+    times: Numbers | None = None,
+) -> xr.Dataset:
+    """Solve the ODE du/dt = h(u).
+
+    Args:
+        init: where to start; arrays with one more leading axis start one solution per entry,
+            along a dimension ``run``.
+        time: where to stop, in units of dim/step samples.
+        points: number of equally spaced times in the result, 0 and ``time`` included.
+        times: the times themselves, increasing from 0, in place of ``time`` and ``points``:
+            ``runs.time`` puts the solution beside a simulation.
+
+    Returns:
+        A Dataset with the statistics by name over ``time``.
+
+    >>> import sgdlimits as sl
+    >>> limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=2, snr=2.0))
+    >>> path = limit.solve({"m": 0.1, "r2": 1.0}, time=20.0)
+    >>> float(path.m[-1].round(6)), float(path.r2[-1].round(6))
+    (1.0, 1.0)
+    """
+    grid = _even_times(time, points) if times is None else _given_times(times)
+    starts, batch = start_vectors(self.model, self.task, init)
+    values, finished = follow(self.model, starts, jnp.asarray(grid))
+    if batch is None and not bool(finished[0]):
+        warn(
+            f"the solution did not reach time={grid[-1]:g}: the effective dynamics diverges or "
+            "is too stiff; later values are not finite"
+        )
+    attrs = {"kind": "limit"} | self.provenance
+    return to_dataset(self.model, values[0] if batch is None else values, grid, attrs)
+
+
+def follow(model: Model, starts: jax.Array, times: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Solve du/dt = h(u) from every start; values at ``times``, and which reached the last."""
+    if model.motion == "sliding":
+        return sliding_solutions(model, starts, times)
+    return solutions(model, starts, times, CHATTER if model.motion == "chattering" else None)
+
+
+def ends_of(model: Model, starts: jax.Array, time: float) -> np.ndarray:
+    """Where the starts are after ``time``, NaN if they diverge; in one solve if memory allows."""
+    count = len(starts)
+    size = count if model.exact else min(count, TOGETHER)
+    rows = np.minimum(np.arange(-(-count // size) * size), count - 1).reshape(-1, size)
+    parts = []
+    with progress("following starts", len(rows)) as advance:
+        for chunk in rows:
+            values, finished = follow(model, starts[chunk], jnp.linspace(0.0, time, 2))
+            parts.append(np.where(np.asarray(finished)[:, None], np.asarray(values[:, -1]), np.nan))
+            advance(1)
+    return np.concatenate(parts)[:count]
+
+
+def _even_times(time: Any, points: Any) -> np.ndarray:
+    end = _checks.positive("time", time)
+    return np.linspace(0, end, _checks.integer("points", points, least=2))
+
+
+def _given_times(times: Any) -> np.ndarray:
+    grid = _checks.array("times", times, np.shape(times))
+    if grid.ndim != 1 or len(grid) < 2 or grid[0] != 0 or np.any(np.diff(grid) <= 0):
+        raise _checks.InputError(
+            f"times={_checks.shown(grid)} is not allowed: times must increase from 0, two or more"
+        )
+    return grid

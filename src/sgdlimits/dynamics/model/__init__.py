@@ -1,0 +1,17 @@
+"""The limit of a task as functions of its flat statistics; one file per family of tasks."""
+
+from sgdlimits.dynamics.model.base import Model, Vector, VectorMap, as_state, model_of
+from sgdlimits.dynamics.model.limit import Limit
+from sgdlimits.dynamics.model.multi_index import MultiIndexModel
+from sgdlimits.dynamics.model.spiked_tensor import SpikedTensorModel
+
+__all__ = [
+    "Limit",
+    "Model",
+    "MultiIndexModel",
+    "SpikedTensorModel",
+    "Vector",
+    "VectorMap",
+    "as_state",
+    "model_of",
+]

@@ -1,0 +1,162 @@
+"""What the engine knows of a task: drift, corrector and diffusion of its flat statistics."""
+
+import abc
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from sgdlimits import _checks
+from sgdlimits._types import State
+from sgdlimits.tasks.base import Task
+
+Vector = Float[Array, " n"]
+VectorMap = Callable[[Vector], Vector]
+
+ON_SURFACE = 1e-9  # a switch closer to zero than this is taken to be zero
+
+
+@functools.singledispatch
+def model_of(task: Task, *, step: float, nodes: int) -> "Model":
+    """The limit of a task at learning rate step/dim, as functions of its flat statistics.
+
+    A family of tasks registers how its model is made: ``@model_of.register(SpikedTensor)``.
+
+    Args:
+        task: what is learned.
+        step: c in δ = c/dim.
+        nodes: about how many quadrature nodes an expectation without a closed form may use.
+    """
+    del step, nodes
+    raise _checks.InputError(
+        f"task={task!r} is not allowed: no effective dynamics is known for {type(task).__name__}"
+    )
+
+
+class Model(eqx.Module):
+    """The triple (f, g, Σ) of a task at one step size, as functions of the flat statistics.
+
+    du = (−f + g) dt + √(Σ/dim) dB, to first order in 1/dim. A model is a pytree whose leaves are
+    float64 arrays, the real parameters of its task among them: under ``jax.enable_x64(True)`` it
+    can be differentiated, batched by ``jax.vmap`` and compiled by ``eqx.filter_jit``.
+    """
+
+    task: eqx.AbstractVar[Task]
+    step: eqx.AbstractVar[Float[Array, ""]]
+    tolerance: eqx.AbstractVar[tuple[float, float]]  # (rtol, atol) that the drift can support
+
+    # --- must implement -------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def population_drift(self, vector: Vector) -> Vector:
+        """f, the motion under gradient flow on the population loss, with its sign reversed."""
+
+    @abc.abstractmethod
+    def corrector(self, vector: Vector) -> Vector:
+        """g, what the noise of critical size adds to the drift."""
+
+    @abc.abstractmethod
+    def diffusion(self, vector: Vector) -> Float[Array, "n n"]:
+        """Σ, the covariance per unit time of √dim times the statistics."""
+
+    # --- only needed where expectations are sums over quadrature nodes --------------------------
+
+    @property
+    def exact(self) -> bool:
+        """Whether expectations are exact; else every drift is a sum over many nodes."""
+        return True
+
+    def drift_error(self, vector: Vector) -> Vector:
+        """Standard error of each entry of the drift due to quadrature."""
+        return jnp.zeros_like(vector)
+
+    # --- only needed where the drift jumps ------------------------------------------------------
+
+    @property
+    def motion(self) -> str:
+        """How solutions move.
+
+        - "smooth": the drift is smooth;
+        - "sliding": it jumps where one of ``switches`` is zero, and each of them can be held at
+          zero without touching the others;
+        - "chattering": it jumps at places of which nothing is known.
+        """
+        return "smooth"
+
+    def switches(self, vector: Vector) -> Float[Array, "..."]:
+        """Functions of the statistics across whose zeros the drift jumps."""
+        return jnp.zeros(0)
+
+    def drift_with_signs(self, vector: Vector, signs: Float[Array, "..."]) -> Vector:
+        """The drift with the sign of every switch held, 0 for on the surface: smooth across it."""
+        return self.drift(vector)
+
+    def onto_switches(self, vector: Vector, chosen: Bool[Array, "..."]) -> Vector:
+        """The nearest statistics for which the chosen switches are exactly zero."""
+        return vector
+
+    @property
+    def units(self) -> Sequence[np.ndarray]:
+        """Groups of flat coordinates that vanish together, as those of a neuron switched off."""
+        return ()
+
+    # --- given ----------------------------------------------------------------------------------
+
+    def drift(self, vector: Vector) -> Vector:
+        """The velocity h = −f + g."""
+        return self.corrector(vector) - self.population_drift(vector)
+
+    def jacobian(self, vector: Vector) -> Float[Array, "n n"]:
+        """∂h/∂u."""
+        return jax.jacfwd(self.drift)(vector)
+
+    def ravel(self, state: Mapping[str, Any]) -> Vector:
+        """Flatten a state; of symmetric matrices only the upper triangle is kept."""
+        return self.task.layout.ravel(state)
+
+    def unravel(self, vector: Vector) -> dict[str, Float[Array, "..."]]:
+        """The state that flattens to ``vector``."""
+        return self.task.layout.unravel(vector)
+
+    def constraint(self, vector: Vector) -> Float[Array, " m"]:
+        """What vanishes at every state: on the sphere, squared norms minus one."""
+        return self.task.constraint(self.unravel(vector))
+
+    def retract(self, vector: Vector) -> Vector:
+        """The nearest vector that is a state: used after a step of random size."""
+        return self.ravel(self.task.project(self.unravel(vector)))
+
+    def margin(self, vector: Vector) -> Float[Array, ""]:
+        """The least eigenvalue of R, or r2: not negative at a state."""
+        return self.task.layout.smallest(self.unravel(vector))
+
+    def branch(self, start: Vector) -> tuple[VectorMap, VectorMap]:
+        """The drift continued smoothly from ``start``, and the projection onto its domain.
+
+        Switches keep the signs they have at ``start``; those that are zero stay so.
+        """
+        values = self.switches(start)
+        signs = jnp.where(jnp.abs(values) < ON_SURFACE, 0.0, jnp.sign(values))
+        return (
+            lambda vector: self.drift_with_signs(vector, signs),
+            lambda vector: self.onto_switches(vector, signs == 0),
+        )
+
+    def jump_directions(self, vector: Vector) -> list[Vector]:
+        """Directions across the surfaces through ``vector`` on which the drift jumps."""
+        values = np.asarray(self.switches(vector)).ravel()
+        zero = np.flatnonzero(np.abs(values) < ON_SURFACE)
+        if len(zero) == 0:
+            return []
+        gradients = jax.jacfwd(lambda u: self.switches(u).ravel())(vector)
+        return list(gradients[zero])
+
+
+def as_state(state: Mapping[str, Any]) -> State:
+    """A state of JAX arrays as a state of NumPy arrays."""
+    return {name: np.asarray(value) for name, value in state.items()}

@@ -1,0 +1,89 @@
+"""How far single runs stray from the limit: the Gaussian fluctuations along a solution.
+
+To first order √dim·(u − ū) is a linear SDE along the solution ū, with covariance
+
+    dC/dt = J C + C Jᵀ + Σ,    J = ∇h(ū), Σ = Σ(ū), C(0) = 0.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float
+
+from sgdlimits import _checks
+from sgdlimits._precision import double_precision
+from sgdlimits.dynamics.flow import follow, to_dataset
+from sgdlimits.dynamics.flow.init import flat
+from sgdlimits.dynamics.model import Limit, Model
+from sgdlimits.dynamics.noise.linear import covariances, steps_along
+
+LONGEST = 0.2  # a step, in units of the fastest time scale: the error is of its second order
+MOST = 64  # steps between two records
+PROBES = 8  # states at which the time scale is measured
+
+
+@double_precision
+def fluctuations(self: Limit, path: xr.Dataset) -> xr.Dataset:
+    """Standard deviations of √dim·(u − ū) along a solution ū that ``solve`` returned.
+
+    To first order in 1/√dim, from one start that is not random.
+
+    >>> import sgdlimits as sl
+    >>> limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=3, snr=1.0))
+    >>> rest = limit.solve({"m": 0.0, "r2": 1.0}, time=3.0)
+    >>> float((limit.fluctuations(rest).r2[-1] ** 2).round(6))  # stationary: 2·order
+    6.0
+    """
+    vectors, times = _solution(self, path)
+    between = _substeps(self.coarse, vectors, times)
+    fine = np.interp(np.arange((len(times) - 1) * between + 1) / between, range(len(times)), times)
+    if between > 1:
+        vectors = follow(self.model, vectors[:1], jnp.asarray(fine))[0][0]
+    steps = steps_along(fine, *(np.asarray(part) for part in _linearised(self.coarse, vectors)))
+    size = len(self.coordinates)
+    variances = np.diagonal(covariances(steps, np.zeros((size, size))), axis1=1, axis2=2)[::between]
+    deviations = jnp.asarray(np.sqrt(np.maximum(variances, 0.0)))
+    attrs = {"kind": "fluctuations"} | self.provenance
+    return to_dataset(self.model, deviations, times, attrs, are_states=False)
+
+
+def _solution(limit: Limit, path: xr.Dataset) -> tuple[jax.Array, np.ndarray]:
+    """The vectors and times of one solution."""
+    names = list(limit.task.shapes)
+    if not isinstance(path, xr.Dataset) or not {"time", *names} <= set(path.variables):
+        given = list(path.variables) if isinstance(path, xr.Dataset) else type(path).__name__
+        raise _checks.InputError(
+            f"path={given} is not allowed: path must be a solution of this limit, a Dataset with "
+            f"{names} over time"
+        )
+    if "run" in path.dims:
+        raise _checks.InputError(
+            f"path with {path.sizes['run']} runs is not allowed: path must be one solution; "
+            "choose one by path.isel(run=0)"
+        )
+    times = _checks.array("path.time", path.time.values, (path.sizes["time"],))
+    if len(times) < 2 or np.any(np.diff(times) <= 0):
+        raise _checks.InputError(
+            f"path.time={_checks.shown(times)} is not allowed: two or more increasing times are"
+        )
+    dims = limit.task.layout.dims
+    states = {name: path[name].transpose("time", *dims[name]).values for name in names}
+    checked = limit.task.check_state(states, runs=len(times), argument="path")
+    return flat(limit.model, checked, len(times)), times
+
+
+def _substeps(model: Model, vectors: jax.Array, times: np.ndarray) -> int:
+    """Into how many steps to divide the time between two records: J and Σ move along the path."""
+    some = vectors[np.linspace(0, len(vectors) - 1, PROBES).round().astype(int)]
+    rate = np.max(np.linalg.norm(np.asarray(_linearised(model, some)[0]), 2, axis=(1, 2)))
+    wanted = float(np.max(np.diff(times))) * rate / LONGEST
+    return int(np.clip(np.ceil(wanted), 1, MOST)) if np.isfinite(wanted) else 1
+
+
+@eqx.filter_jit
+def _linearised(
+    model: Model, path: Float[Array, "t n"]
+) -> tuple[Float[Array, "t n n"], Float[Array, "t n n"]]:
+    return jax.lax.map(lambda u: (model.jacobian(u), model.diffusion(u)), path)

@@ -1,0 +1,111 @@
+"""Zeros of the drift: damped Gauss–Newton from many starts."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from sgdlimits._newton import damped, least_norm_step
+from sgdlimits._types import Index
+from sgdlimits.dynamics.model import Model, Vector
+from sgdlimits.dynamics.rest.stability import FLAT, linearisation, residual
+
+RESIDUAL = 1e-9  # a root: every component of the drift is below this
+STILL = 1e-11  # a round that moves less than this was the last
+ROUND, ROUNDS = 4, 32  # steps; 128 are enough for the slow convergence to roots of high order
+BATCH, SMALL_BATCH = 32, 8  # one compilation, whatever the number of starts
+
+
+def polish(model: Model, starts: np.ndarray) -> np.ndarray:
+    """Damped Gauss–Newton steps of least norm towards h = 0 from every start.
+
+    Steps of least norm do not move along directions in which the drift is flat, so that a start
+    near a ring of rest points ends on the ring, wherever it is closest.
+    """
+    starts = np.asarray(starts)
+    vectors, active = starts.copy(), np.arange(len(starts))
+    if len(starts) == 0:
+        return vectors
+    for _ in range(ROUNDS):
+        (moved,) = _batched(_steps, model, starts[active], vectors[active])
+        still = np.max(np.abs(moved - vectors[active]), axis=1) < STILL
+        vectors[active] = moved
+        active = active[~still]
+        if len(active) == 0:
+            break
+    return vectors
+
+
+def polish_finely(model: Model, coarse: Model, starts: np.ndarray) -> np.ndarray:
+    """Search with few quadrature nodes, and with all of them only where that came to rest."""
+    if model.exact:
+        return polish(model, starts)
+    roots = polish(coarse, starts)
+    return polish(model, roots[are_roots(coarse, roots)])
+
+
+def are_roots(model: Model, vectors: np.ndarray) -> np.ndarray:
+    """Whether the drift vanishes at each vector, and it is a state."""
+    if len(vectors) == 0:
+        return np.zeros(0, dtype=bool)
+    errors, margins = _batched(_qualities, model, vectors)
+    return (errors < RESIDUAL) & (margins > -RESIDUAL)
+
+
+def flat_dimensions(model: Model, vectors: np.ndarray) -> np.ndarray:
+    """In how many directions the drift does not change to first order, at each vector."""
+    _, jacobians, constraints = _batched(_linearisations, model, vectors)
+    slopes = np.concatenate([jacobians, constraints], axis=1)
+    return np.sum(np.linalg.svd(slopes, compute_uv=False) < FLAT, axis=1)
+
+
+@eqx.filter_jit
+def _steps(
+    model: Model, origins: Float[Array, "runs n"], vectors: Float[Array, "runs n"]
+) -> tuple[Float[Array, "runs n"]]:
+    """A round of steps, each on the branch of the drift that its origin is on."""
+
+    def one(origin: Vector, vector: Vector) -> Vector:
+        drift, project = model.branch(origin)
+
+        def equations(vector: Vector) -> Float[Array, " m"]:
+            return jnp.concatenate([drift(vector), model.constraint(vector)])
+
+        def step(_: Index, vector: Vector) -> Vector:
+            full = least_norm_step(jax.jacfwd(equations)(vector), equations(vector))
+            return damped(equations, vector, full)
+
+        return project(jax.lax.fori_loop(0, ROUND, step, project(vector)))
+
+    return (jax.vmap(one)(origins, vectors),)
+
+
+@eqx.filter_jit
+def _qualities(
+    model: Model, vectors: Float[Array, "runs n"]
+) -> tuple[Float[Array, " runs"], Float[Array, " runs"]]:
+    """The largest component of the drift, and the margin by which each vector is a state."""
+
+    def one(vector: Vector) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        return jnp.max(jnp.abs(residual(model, vector))), model.margin(vector)
+
+    return jax.vmap(one)(vectors)
+
+
+@eqx.filter_jit
+def _linearisations(model: Model, vectors: Float[Array, "runs n"]) -> tuple[Array, Array, Array]:
+    return jax.vmap(lambda vector: linearisation(model, vector))(vectors)
+
+
+def _batched(
+    function: Callable[..., tuple[Array, ...]], model: Model, *arrays: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Apply a compiled function to batches of one size, the last one padded with copies."""
+    count = len(arrays[0])
+    size = BATCH if model.exact else SMALL_BATCH
+    rows = np.minimum(np.arange(-(-count // size) * size), count - 1).reshape(-1, size)
+    parts = [function(model, *(jnp.asarray(array[chunk]) for array in arrays)) for chunk in rows]
+    return tuple(np.concatenate(part)[:count] for part in zip(*parts, strict=True))

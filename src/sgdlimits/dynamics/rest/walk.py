@@ -1,0 +1,41 @@
+"""Walks along a connected set of rest points, from one of its members towards another."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from sgdlimits.dynamics.model import Model
+from sgdlimits.dynamics.rest.roots import are_roots, polish
+from sgdlimits.dynamics.rest.stability import FLAT, linearisation, null_space
+
+STRIDE, STEPS = 0.15, 60  # of a walk; statistics are of order one
+ARRIVED = STRIDE / 2
+
+
+def connected(
+    model: Model, start: np.ndarray, goal: np.ndarray, *, arrived: float = ARRIVED
+) -> bool:
+    """Walk from one rest point towards another along the flat directions, staying at rest.
+
+    Whether the walk comes as close to the goal as ``arrived``.
+    """
+    position = start
+    for _ in range(STEPS):
+        way = goal - position
+        if np.linalg.norm(way) < arrived:
+            return True
+        flat = null_space(slope(model, position), FLAT)
+        along = flat @ (flat.T @ way)
+        length = float(np.linalg.norm(along))
+        if length < 1e-3 * np.linalg.norm(way):
+            return False
+        moved = polish(model, (position + along * min(1.0, STRIDE / length))[None])
+        if not are_roots(model, moved)[0]:
+            return False
+        position = moved[0]
+    return False
+
+
+def slope(model: Model, vector: np.ndarray) -> np.ndarray:
+    """Jacobian of drift and constraint together."""
+    _, jacobian, constraint = linearisation(model, jnp.asarray(vector))
+    return np.concatenate([np.asarray(jacobian), np.asarray(constraint)])

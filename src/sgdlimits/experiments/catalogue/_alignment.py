@@ -1,0 +1,92 @@
+"""What the experiments on alignment share: weights that align with outlier eigenspaces.
+
+The alignment of weights x with a space E is |P x| / |x|, P the orthogonal projection onto E. Here E
+is spanned by the leading eigenvectors of a diagonal block of the Hessian or the gradient matrix,
+as many as there should be outliers.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+import sgdlimits as sl
+from sgdlimits.experiments.base import Data, Figure, setting
+from sgdlimits.experiments.catalogue._spectra import MATRICES, Spectra
+
+ALIGNED = 0.95
+NEAR_ONE = 100.0  # a precision from which on theory says more than ALIGNED
+
+
+class Alignment(Spectra):
+    """Both matrices at several noise levels, at few times while SGD runs."""
+
+    precisions: tuple[float, ...] = setting((10.0, 100.0), "values of λ", above=0)
+    points: int = setting(4, "times after the start at which the matrices are computed", least=2)
+
+    @property
+    def times(self) -> np.ndarray:
+        """When the matrices are computed: the start, and more often soon after it."""
+        return self.time * np.linspace(0, 1, self.points + 1) ** 2
+
+
+def prediction(task: Any, tracked: xr.Dataset, ratio: float, always: Sequence[str]) -> xr.DataArray:
+    """The effective alignment at the states of a run: of all blocks at the end.
+
+    Args:
+        task: that was tracked.
+        tracked: a result of ``sgdlimits.spectra.track``.
+        ratio: samples per dimension.
+        always: blocks that are predicted at the other times too. All others are NaN there.
+    """
+    predicted = xr.full_like(tracked.alignment, np.nan)
+    for time in tracked.time.values:
+        state = sl.results.state(tracked, time=time)
+        for matrix in MATRICES:
+            for block in tracked.block.values if time == tracked.time[-1] else always:
+                spectrum = sl.spectra.effective(task, state, ratio, matrix, str(block))
+                predicted.loc[time, matrix, block] = spectrum.alignment
+    return predicted
+
+
+def parts(data: Data) -> Iterator[tuple[str, xr.Dataset]]:
+    """Each kind of data, precision and matrix: its title, and what belongs to it."""
+    for kind, tracked in data.items():
+        for precision in tracked.precision.values:
+            for matrix, word in MATRICES.items():
+                title = f"{word}, {kind} data, λ = {precision:g}"
+                yield title, tracked.sel(precision=precision, matrix=matrix)
+
+
+def draw_parts(data: Data, draw: Callable[[Axes, xr.Dataset], Any], label: str) -> Figure:
+    """A panel for each part, both matrices side by side; ``label`` is that of the vertical axis."""
+    titled = list(parts(data))
+    figure, panels = sl.plot.panels(
+        len(titled) // 2, 2, width=4.8, height=2.9, sharex=True, sharey=True
+    )
+    for panel, (title, part) in zip(panels.ravel(), titled, strict=True):
+        draw(panel, part)
+        panel.set(title=title, ylim=(0, 1.03))
+    for panel in panels[:, 0]:
+        panel.set_ylabel(label)
+    for panel in panels[-1]:
+        panel.set_xlabel(sl.plot.style.TIME_LABEL)
+    sl.plot.legend_below(figure, 3)
+    return figure
+
+
+def draw_measured(
+    panel: Axes, alignment: xr.DataArray, label: str, color: str = sl.plot.style.SIMULATION
+) -> None:
+    """Alignment of one block, or of several, over time."""
+    lines = alignment.transpose("time", ...)
+    panel.plot(lines.time, lines, "o-", ms=3, lw=0.9, color=color, alpha=0.6, label=label)
+
+
+def draw_predicted(panel: Axes, effective: xr.DataArray, label: str) -> None:
+    """Predicted alignment of one block, or of several, over time."""
+    marks = effective.transpose("time", ...)
+    look: Any = {"ms": 6, "fillstyle": "none", "color": sl.plot.style.LIMIT}
+    panel.plot(marks.time, marks, "D", label=label, **look)

@@ -1,0 +1,84 @@
+"""Means over independent batches of a triple's data, in memory that does not grow with them."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from sgdlimits.triples.triple import Triple
+
+BATCHES = 20  # independent batches of samples, whose spread is the standard error
+ENTRIES = 2**18  # real numbers held at once: 2 MB, which caches hold; 2**21 is slower
+
+
+def batch_size(samples: int) -> int:
+    """Samples in each of the ``BATCHES`` batches: at least as many as asked for in all."""
+    return math.ceil(samples / BATCHES)
+
+
+def averages(
+    function: Callable[..., Any], triple: Triple, dim: int, arguments: Any, samples: int, seed: int
+) -> Any:
+    """Means of ``function(triple, dim, arguments, datum)`` over independent batches of samples.
+
+    Args:
+        function: gives a pytree of arrays for one datum; a module's own function, so that it is
+            compiled once.
+        triple: whose data are sampled.
+        dim: the dimension.
+        arguments: a pytree of arrays.
+        samples: in all batches together, rounded up to a multiple of their number.
+        seed: of the data; sample i is the same whatever the size of the chunks.
+
+    Returns:
+        The pytree with a leading axis for the ``BATCHES`` batches. Memory does not grow with
+        ``samples``: data are drawn, used and forgotten in chunks.
+    """
+    key = jax.random.key(seed)
+    datum = jax.eval_shape(lambda: triple.sample(key, dim))
+    result = jax.eval_shape(lambda x: function(triple, dim, arguments, x), datum)
+    entries = sum(int(np.prod(x.shape)) for x in jax.tree.leaves((datum, result, arguments)))
+    per_batch = batch_size(samples)
+    chunk = max(1, min(ENTRIES // max(entries, 1), per_batch))
+    return _averages(function, triple, dim, arguments, key, per_batch, chunk)
+
+
+@eqx.filter_jit
+def _averages(
+    function: Callable[..., Any],
+    triple: Triple,
+    dim: int,
+    arguments: Any,
+    key: Any,
+    per_batch: int,
+    chunk: int,
+) -> Any:
+    def one(index: Array) -> Any:
+        datum = triple.sample(jax.random.fold_in(key, index), dim)
+        return function(triple, dim, arguments, datum)
+
+    def add(batch: Array, total: Any, first: Array) -> tuple[Any, None]:
+        numbers = first + jnp.arange(chunk)
+        values = jax.vmap(one)(batch * per_batch + numbers)
+
+        def masked(value: Array) -> Array:  # the last chunk is padded
+            inside = (numbers < per_batch).reshape((chunk,) + (1,) * (value.ndim - 1))
+            return jnp.sum(jnp.where(inside, value, 0), axis=0)
+
+        return jax.tree.map(lambda t, v: t + masked(v), total, values), None
+
+    zero = jax.tree.map(
+        lambda x: jnp.zeros(x.shape, jnp.float64), jax.eval_shape(one, jnp.asarray(0))
+    )
+    firsts = jnp.arange(0, per_batch, chunk)
+
+    def batch_mean(batch: Array) -> Any:
+        total, _ = jax.lax.scan(lambda t, first: add(batch, t, first), zero, firsts)
+        return jax.tree.map(lambda x: x / per_batch, total)
+
+    return jax.lax.map(batch_mean, jnp.arange(BATCHES))

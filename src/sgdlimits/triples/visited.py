@@ -1,0 +1,87 @@
+"""Parameters at which the conditions of the theorem are tested: such as SGD visits, and varied."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from sgdlimits import _checks
+from sgdlimits.triples.triple import Params, Triple, draw_params
+
+PATHS = 8  # independent runs of SGD
+RECORDS = 4  # times at which each is looked at, after its start
+SCALES = (0.5, 1.5)  # factors by which every array of the parameters is multiplied
+
+
+def visited(triple: Triple, dim: int, step: float, time: float, count: int, seed: int) -> Params:
+    r"""Many different parameters of order one, along a leading axis.
+
+    Each is x = s·X_t + c·(X'_{t'} − X'_0): a point X_t on one run of SGD at δ = step/dim, rescaled,
+    plus a multiple of how far another, independent run has moved from its own start, X'_0. t and t'
+    are among five equally spaced times up to ``time``; s is uniform in [½, 3/2] and c in [−1, 1],
+    drawn for each array of the parameters on its own.
+
+    Why so: SGD finds the directions in which the loss has structure, and random perturbations miss
+    them in high dimension; but all runs follow one curve in the limit, which mixtures of two runs
+    leave. At ``time = 0`` only rescaled draws of the initial law remain. Times and factors depend
+    on ``seed`` alone, so that state i at one dim can be compared with state i at another.
+    """
+    generator = np.random.default_rng(seed)
+    own, other = generator.integers(PATHS, size=(2, count))
+    when, other_when = generator.integers(RECORDS + 1, size=(2, count))
+    key = jax.random.key(seed)
+    if time > 0:
+        steps = max(1, round(time * dim / step / RECORDS))
+        delta = jnp.asarray(step / dim)  # an array: one compilation serves all step sizes
+        path = _paths(triple.loss, triple.sample, triple.init, dim, delta, jnp.asarray(steps), key)
+    else:
+        own, when, other_when = np.arange(count), 0 * when, 0 * when
+        path = _starts(triple.init, dim, max(count, PATHS), key)
+    path = jax.tree.map(np.asarray, path)
+    if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(path)):
+        raise _checks.InputError(
+            f"step={step} is not allowed: SGD diverges before time={time} at dim={dim}; "
+            "take a smaller step or time"
+        )
+
+    def mixed(leaf: np.ndarray) -> Array:
+        shape = (count,) + (1,) * (leaf.ndim - 2)
+        scale = generator.uniform(*SCALES, count).reshape(shape)
+        share = generator.uniform(-1, 1, count).reshape(shape)
+        moved = leaf[other_when, other] - leaf[0, other]
+        return jnp.asarray(scale * leaf[when, own] + share * moved)
+
+    return jax.tree.map(mixed, path)
+
+
+@eqx.filter_jit
+def _starts(init: Any, dim: int, count: int, key: Any) -> Params:
+    """Draws of the initial law, as the only record of ``count`` paths: (1, path)."""
+    keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(count))
+    return jax.tree.map(lambda x: x[None], draw_params(init, dim, keys))
+
+
+@eqx.filter_jit
+def _paths(loss: Any, sample: Any, init: Any, dim: int, delta: Any, steps: Any, key: Any) -> Params:
+    """Runs of SGD at their start and after 1, …, RECORDS times ``steps`` steps: (record, path)."""
+
+    def run(path: Array) -> Params:
+        own = jax.random.fold_in(key, path)
+
+        def step(index: Array, params: Params) -> Params:
+            datum = sample(jax.random.fold_in(own, index + 1), dim)
+            gradient = jax.grad(loss)(params, datum)
+            return jax.tree.map(lambda x, g: x - delta * g, params, gradient)
+
+        def stretch(params: Params, number: Array) -> tuple[Params, Params]:
+            params = jax.lax.fori_loop(number * steps, (number + 1) * steps, step, params)
+            return params, params
+
+        start = jax.tree.map(lambda x: x[0], draw_params(init, dim, own[None]))
+        _, later = jax.lax.scan(stretch, start, jnp.arange(RECORDS))
+        return jax.tree.map(lambda x, y: jnp.concatenate([x[None], y]), start, later)
+
+    return jax.vmap(run, out_axes=1)(jnp.arange(PATHS))

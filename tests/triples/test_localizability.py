@@ -1,0 +1,116 @@
+"""Conditions of the limit theorem and the critical step, where both are known."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgdlimits.triples.critical_step import critical_step
+from sgdlimits.triples.localizability import localizability
+from sgdlimits.triples.triple import Triple
+from tests.triples.triples import gaussian, pca, xor_twin
+
+
+class Norm(eqx.Module):
+    """dim^power·|x|², and one coordinate; the power is an array, so one compilation serves all."""
+
+    power: np.ndarray
+
+    def __call__(self, x: jax.Array, dim: int) -> jax.Array:
+        return jnp.stack([dim**self.power * (x @ x), x[0]])
+
+
+def flat_loss(x: jax.Array, y: jax.Array) -> jax.Array:
+    return jnp.sum((x - y) ** 2) / 2
+
+
+def flat_sample(key: jax.Array, dim: int) -> jax.Array:
+    return jax.random.normal(key, (dim,))
+
+
+def flat(power: float) -> Triple:
+    """Gradients x − y with y standard normal; the statistic is dim^power·|x|²."""
+    return Triple(flat_loss, flat_sample, Norm(np.asarray(power)), gaussian, ["norm", "first"])
+
+
+def test_matrix_pca_is_localizable() -> None:
+    found = localizability(pca("m", "r2"), (40, 120), step=0.5, time=1.0, samples=200)
+    assert found.holds, found.report
+    assert found.condition("hessian").sizes == pytest.approx([2.0, 2.0])
+    assert np.all(found.condition("third_derivative").sizes == 0)
+    assert found.condition("third_derivative").exponent.value == -np.inf
+    assert float(found.condition("gradient_noise").exponent.value) == pytest.approx(0.5, abs=0.15)
+
+
+@pytest.mark.parametrize(("power", "fails"), [(0.5, []), (1.0, ["hessian"])])
+def test_how_far_a_radius_can_be_rescaled(power: float, fails: list[str]) -> None:
+    """dim^α|x|² is allowed up to α = ½ (paper 000, Remark 1); the noise along it breaks with it."""
+    found = localizability(flat(power), (50, 800), step=1.0, time=0.0)
+    failed = [condition.name for condition in found.conditions if not condition.holds]
+    assert found.holds == (not fails)
+    assert set(fails) <= set(failed)
+    assert float(found.condition("hessian").exponent.value) == pytest.approx(power, abs=1e-9)
+    # The printed condition (paper 000) is o(δ⁻¹) for the square, 1/2 for the norm: it would
+    # already reject |x|² itself, whose exponent is 1/2.
+    second = float(found.condition("noise_of_second_order").exponent.value)
+    assert second == pytest.approx(0.5 + power, abs=0.1)
+
+
+def test_an_unbounded_population_gradient_fails() -> None:
+    def loss(x: jax.Array, y: jax.Array) -> jax.Array:
+        return jnp.sum((x - y) ** 2) / 2 + len(x) * x[0]
+
+    good = flat(0.0)
+    bad = Triple(loss, good.sample, good.statistics, good.init)
+    found = localizability(bad, (50, 800), step=1.0, time=0.0)
+    with pytest.raises(ValueError, match="name='size' is not allowed"):
+        found.condition("size")
+    assert [c.name for c in found.conditions if not c.holds] == ["population_gradient"]
+    assert "FAILS  ‖∇Φ‖" in found.report
+
+
+def test_critical_step_of_matrix_pca() -> None:
+    found = critical_step(pca("m", "r2"), (40, 120), samples=200)
+    assert float(found.exponent.value) == pytest.approx(1.0, abs=0.1)
+    assert float(found.exponent.error) < 0.1
+    assert found.statistic == "r2"
+    assert found.exponents.value[0] == -np.inf  # m is linear: no corrector
+    assert "sub-critical" in found.statement
+
+
+def test_critical_step_of_xor() -> None:
+    found = critical_step(xor_twin().triple, (50, 400), samples=1000)
+    assert float(found.exponent.value) == pytest.approx(1.0, abs=0.15)
+
+
+def test_critical_step_follows_the_scale_of_the_statistic() -> None:
+    found = critical_step(flat(0.5), (50, 800))
+    assert float(found.exponent.value) == pytest.approx(1.5, abs=0.02)
+
+
+def test_linear_statistics_have_no_critical_step() -> None:
+    found = critical_step(pca("m"), (8, 16))
+    assert found.statistic is None
+    assert found.exponent.value == -np.inf
+    assert "no corrector" in found.statement
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"triple": 0}, "triple=0"),
+        ({"dims": [10]}, "dims="),
+        ({"states": 0}, "states=0"),
+        ({"samples": 3}, "samples=3"),
+        ({"seed": -1}, "seed=-1"),
+    ],
+)
+def test_wrong_input(change: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {"triple": pca("m"), "dims": [8, 16]}
+    with pytest.raises(ValueError, match=message):
+        critical_step(**(arguments | change))
+    with pytest.raises(ValueError, match=message):
+        localizability(**(arguments | change), step=1.0)
