@@ -1,5 +1,6 @@
 """Running experiments: what is stored, what is skipped, what is reported."""
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 import threadpoolctl  # type: ignore[import-untyped]
 
 import sgdlimits as sl
-from sgdlimits.experiments import Outcome, execute, execute_all, names, plan, store
+from sgdlimits.experiments import Outcome, catalogue, execute, execute_all, get, names, plan, store
 from sgdlimits.experiments.version import versions
 
 
@@ -18,6 +19,14 @@ def run(name: str, out: Path, *, force: bool = False, **texts: str) -> Outcome:
 
 def test_a_new_file_is_a_new_experiment(fake: str) -> None:
     assert fake in names()
+
+
+def test_a_file_has_one_experiment(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module(f"{catalogue.__name__}.{fake}")
+    second = type("Second", (), {"experiment": None, "__module__": module.__name__})
+    monkeypatch.setattr(module, "Second", second, raising=False)
+    with pytest.raises(TypeError, match="has 2 classes under @experiment: it must have one"):
+        get(fake)
 
 
 def test_what_is_stored(fake: str, tmp_path: Path) -> None:

@@ -6,10 +6,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from sgdlimits import plot
-from sgdlimits.plot import panels as panels  # until all of the catalogue has plot.panels
 
 T = TypeVar("T")
 COLOURS = [
@@ -49,8 +47,3 @@ def region(covariance: np.ndarray, centre: Any = (0.0, 0.0)) -> np.ndarray:
     angle = np.linspace(0, 2 * np.pi, 101)
     circle = np.sqrt(-2 * np.log(0.05)) * np.stack([np.cos(angle), np.sin(angle)])
     return np.asarray(centre)[:, None] + np.linalg.cholesky(covariance) @ circle
-
-
-def legend(figure: Figure, _: np.ndarray, columns: int = 4) -> None:
-    """As plot.legend_below, until all of the catalogue has that."""
-    plot.legend_below(figure, columns)

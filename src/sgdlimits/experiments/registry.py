@@ -35,13 +35,15 @@ def get(name: str) -> Experiment:
         hint = f"did you mean {' or '.join(near)}?" if near else "`sgdlimits list` shows all"
         raise _checks.InputError(f"{name!r} is no experiment: {hint}")
     module = importlib.import_module(f"{catalogue.__name__}.{name}")
-    if hasattr(module, "EXPERIMENT"):  # until all of the catalogue has the decorator
-        return module.EXPERIMENT
-    (experiment,) = [
+    experiments: list[Experiment] = [
         vars(value)["experiment"]
         for value in vars(module).values()
         if isinstance(value, type)
         and value.__module__ == module.__name__  # not one that it inherits from
         and "experiment" in vars(value)
     ]
-    return experiment
+    if len(experiments) != 1:
+        raise TypeError(
+            f"{module.__name__} has {len(experiments)} classes under @experiment: it must have one"
+        )
+    return experiments[0]

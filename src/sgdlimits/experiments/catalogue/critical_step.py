@@ -89,13 +89,12 @@ class CriticalStep(Sgd):
         population = data["population"]
         for panel, name in zip(panels[0], ("m", "r2"), strict=False):
             for step, colour in picture.coloured(self.steps):
-                values, look = data["sgd"][name].sel(step=step), {"color": colour, "axes": panel}
-                sl.plot.runs(values, most=8, label="_", **look)
-                sl.plot.band(values, label=f"SGD, c = {step:g}", **look)
-            label = {"label": "limit"}
-            panel.plot(population.time, data["limit"][name].T, "k", lw=1.2, **label)
-            label = {"label": "population dynamics, c → 0"}
-            panel.plot(population.time, population[name], "k:", lw=2, **label)
+                values, label = data["sgd"][name].sel(step=step), f"SGD, c = {step:g}"
+                sl.plot.runs(values, most=8, label="_", color=colour, axes=panel)
+                sl.plot.band(values, label=label, color=colour, axes=panel)
+            panel.plot(population.time, data["limit"][name].T, "k", lw=1.2, label="limit")
+            label = "population dynamics, c → 0"
+            panel.plot(population.time, population[name], "k:", lw=2, label=label)
             panel.set_ylabel(sl.plot.symbol(name))
         self.draw_rest_points(panels[0, 2], data["sgd"].m.isel(time=-1))
         sl.plot.legend_below(figure)

@@ -50,7 +50,7 @@ class PcaEquator(MatrixPca):
         """Variance at the end for every λ; all end points together are Gaussian."""
         ends = np.sqrt(self.large) * data["large"].m.isel(time=-1)
         expected = data["limit"].variance.isel(time=-1)
-        found = [
+        variances = [
             checks.variance(
                 f"variance of √n·m at t = {self.time:g}, λ = {snr:g}",
                 ends.sel(snr=snr),
@@ -60,7 +60,7 @@ class PcaEquator(MatrixPca):
             for snr in self.snrs
         ]
         name = "law of √n·m at the end, all λ: Gaussian"
-        return [*found, checks.distribution(name, ends / np.sqrt(expected), stats.norm())]
+        return [*variances, checks.distribution(name, ends / np.sqrt(expected), stats.norm())]
 
     def draw(self, data: Data) -> Figure:
         """Single runs in the smaller dimension, their law in the larger one."""
