@@ -79,7 +79,7 @@ def test_leading_pairs_are_those_of_dense_solvers(
     monkeypatch.setattr(empirical, "DENSE", 1500 if formed else 0)
     task = sl.tasks.GaussianMixture(classes=4, precision=5.0)
     found = matrices(task, dim=120, samples=600)
-    blocks = [0, 1, (0, 1)]
+    blocks: list[Any] = [0, 1, (0, 1)]
     pairs = found.leading(matrix, blocks, rank=5)
     for number, block in enumerate(blocks):
         dense = found.dense(matrix, block)
