@@ -13,6 +13,9 @@ Apply = Callable[[np.ndarray], np.ndarray]
 EXTRA = 4  # columns more than eigenpairs wanted: they speed up the last of these
 BLOCKS = 6  # blocks of columns before a restart
 ROUNDS = 40
+EXHAUSTED = (
+    1e-12  # relative size of a new direction that is none: all eigenvectors are in the basis
+)
 # Added to a start that is given, relative to its norm. Without it a start of exact eigenvectors
 # would count as converged at once, although other eigenvalues have become larger than theirs.
 NOISE = 0.01
@@ -112,7 +115,8 @@ def quadrature(
     """Stochastic Lanczos quadrature: nodes and weights (probes, steps) of the spectral measure.
 
     Each probe, a random unit vector, gives a Gauss rule of the measure that it sees; their mean is
-    an unbiased estimate of tr f(S) / size for polynomials f of degree below 2·steps.
+    an unbiased estimate of tr f(S) / size for polynomials f of degree below 2·steps. Where S has
+    fewer different eigenvalues than steps, the nodes that are left over have weight zero.
     """
     rng = np.random.default_rng(seed)
     steps = min(steps, size)
@@ -120,17 +124,27 @@ def quadrature(
     for probe in range(probes):
         v = rng.standard_normal(size)
         basis = np.zeros((size, steps))
-        diagonal, off = np.zeros(steps), np.zeros(steps)
+        diagonal, off, scale = np.zeros(steps), np.zeros(steps), 0.0
         basis[:, 0] = v / np.linalg.norm(v)
         for k in range(steps):
-            w = apply(basis[:, k])
-            diagonal[k] = basis[:, k] @ w
-            for _ in range(2):
-                w = w - basis[:, : k + 1] @ (basis[:, : k + 1].T @ w)
+            image = apply(basis[:, k])
+            scale = max(scale, float(np.linalg.norm(image)))
+            diagonal[k] = basis[:, k] @ image
+            if k + 1 == steps:
+                break
+            w = _orthogonal(image, basis[:, : k + 1])
             off[k] = np.linalg.norm(w)
-            if k + 1 < steps:
-                basis[:, k + 1] = w / max(off[k], 1e-300)
+            if off[k] <= EXHAUSTED * scale:  # what is left of w is rounding: take another vector
+                off[k], w = 0.0, _orthogonal(rng.standard_normal(size), basis[:, : k + 1])
+            basis[:, k + 1] = w / np.linalg.norm(w)
         triangle = np.diag(diagonal) + np.diag(off[:-1], 1) + np.diag(off[:-1], -1)
         nodes[probe], vectors = np.linalg.eigh(triangle)
         weights[probe] = vectors[0] ** 2 / probes
     return nodes, weights
+
+
+def _orthogonal(vector: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """The part of a vector that is orthogonal to the columns of a basis; twice, for rounding."""
+    for _ in range(2):
+        vector = vector - basis @ (basis.T @ vector)
+    return vector

@@ -56,8 +56,8 @@ class EffectiveSpectrum:
             readout block.
         atom: mass of the bulk at zero, the share of eigenvalues that are zero.
         eigenvalues: all K of a readout block, from the largest absolute value down; else empty.
-        threshold: of a readout block, the absolute value that makes an eigenvalue an outlier: twice
-            the noise, see :mod:`sgdlimits.spectra.effective.readout`; else NaN.
+        threshold: of a readout block, the absolute value beyond which eigenvalues are outliers:
+            twice the noise, see :mod:`sgdlimits.spectra.effective.readout`; else NaN.
     """
 
     outliers: list[Outlier]
@@ -148,10 +148,10 @@ def effective(
 
 
 def _of_readout(task: MultiIndexFamily, state: State, matrix: str, nodes: int) -> EffectiveSpectrum:
-    values, vectors, threshold = readout_spectrum(task, state, matrix, nodes)
+    values, vectors, count, threshold = readout_spectrum(task, state, matrix, nodes)
     pairs = [Eigenpair(float(x), u) for x, u in zip(values, vectors.T, strict=True)]
     return EffectiveSpectrum(
-        outliers=[Outlier(pair.value, 1, {}) for pair in pairs if abs(pair.value) > threshold],
+        outliers=[Outlier(pair.value, 1, {}) for pair in pairs[:count]],
         alignment=part_in_leading(pairs, state["v"], most_outliers(task, Block(None, None))),
         eigenvalues=values,
         threshold=threshold,
