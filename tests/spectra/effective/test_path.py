@@ -61,6 +61,7 @@ def test_outliers_of_the_readout_emerge() -> None:
     assert np.array_equal(beyond.sum("index").values, counts)
     assert sum(change for _, _, change in path.transitions) == 3
     assert {side for _, side, _ in path.transitions} == {"above"}
+    assert len(path.transitions) > np.count_nonzero(np.diff(counts))  # two in one interval
 
     def count_at(time: float) -> int:
         state = {name: solution.interp(time=time)[name].values for name in task.shapes}

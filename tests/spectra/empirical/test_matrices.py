@@ -115,7 +115,7 @@ def test_stochastic_quadrature() -> None:
 
 
 def test_stochastic_quadrature_of_few_eigenvalues() -> None:
-    """After three steps a probe has seen all: the nodes that follow have weight 0, and stay inside."""
+    """After three steps a probe has seen all: the other nodes have weight 0, and stay inside."""
     A = np.diag([0.0] * 30 + [1.0] * 6 + [-2.0] * 4)
     nodes, weights = quadrature(lambda u: A @ u, 40, probes=3, steps=10, seed=0)
     heavy = weights > 1e-12

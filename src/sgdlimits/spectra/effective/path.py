@@ -143,21 +143,27 @@ def _transitions(
     times: np.ndarray,
     spectrum_at: Callable[[float], EffectiveSpectrum],
 ) -> Iterator[Transition]:
-    """Bisect between two times with different numbers of outliers on a side.
+    """Where the number of outliers on a side changes, between times at which it is different.
 
-    If several come or go between the same two times, they are one transition, at the first.
+    An outlier that comes and goes between two times of the solution is missed.
     """
+
+    def between(
+        side: str, low: float, high: float, counts: tuple[int, int]
+    ) -> Iterator[Transition]:
+        if counts[0] == counts[1]:
+            return
+        middle = (low + high) / 2
+        if high - low <= precision:
+            yield Transition(middle, side, counts[1] - counts[0])
+            return
+        count = _counts(spectrum_at(middle))[side]
+        yield from between(side, low, middle, (counts[0], count))
+        yield from between(side, middle, high, (count, counts[1]))
+
     for k in range(len(times) - 1):
         before, after = _counts(spectra[k]), _counts(spectra[k + 1])
-        for side, count in before.items():
-            if after[side] == count:
-                continue
-            low, high = float(times[k]), float(times[k + 1])
-            span = high - low
-            while high - low > PRECISION * span:
-                middle = (low + high) / 2
-                if _counts(spectrum_at(middle))[side] == count:
-                    low = middle
-                else:
-                    high = middle
-            yield Transition((low + high) / 2, side, after[side] - count)
+        low, high = float(times[k]), float(times[k + 1])
+        precision = PRECISION * (high - low)
+        for side in before:
+            yield from between(side, low, high, (before[side], after[side]))
