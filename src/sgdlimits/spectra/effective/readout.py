@@ -20,8 +20,10 @@ This agrees with BGHJ23, Figures 2.5 and 2.6: at a random start of a ReLU networ
 outlier, since relu(Wx) has the same positive mean in every component, and after training there are
 as many as hidden classes are discerned. The largest ratio of neighbouring eigenvalues would not do:
 it cannot say "none" or "all", and when neurons have collapsed onto the means, eigenvalues beyond
-those vanish altogether and the largest ratio is theirs. The rule is not made for networks so
-confident that the few samples near the decision boundary dominate B_c, which then has no rank one.
+those vanish altogether and the largest ratio is theirs. Two limits of the rule: an eigenvalue that
+is small beside the others may stand out while the output at its mean is still below any margin; and
+in a network so confident that the few samples near the decision boundary dominate B_c, no part of
+rank one leads it, and the rule counts too few.
 """
 
 from typing import NamedTuple
