@@ -1,6 +1,6 @@
 """Handwritten digits: outliers of Hessian and gradient matrix while your own loop trains a network.
 
-A network 64 -> 32 -> 10 learns scikit-learn's digits by plain SGD, one sample a step. A tracker,
+A network 64 → 32 → 10 learns scikit-learn's digits by plain SGD, one sample a step. A tracker,
 called on the way, looks at the matrices of the test loss. The last layer is a list of rows, one for
 each class, so that "out/3" is the block of the row of class 3 and "out" that of the whole layer.
 
@@ -58,8 +58,8 @@ def sgd(params: Any, first: int, last: int) -> Any:
 
 def accuracy(params: Any, which: np.ndarray) -> float:
     """The share of images whose largest output is their label."""
-    found = jax.vmap(lambda image: outputs(params, image))(x[which])
-    return float(np.mean(np.argmax(found, axis=1) == y[which]))
+    logits = jax.vmap(lambda image: outputs(params, image))(x[which])
+    return float(np.mean(np.argmax(logits, axis=1) == y[which]))
 
 
 def ratios(eigenvalues: Any) -> np.ndarray:
@@ -92,8 +92,8 @@ with sl.plot.style.figure_style():
         first = spectra.eigenvalues.sel(matrix=matrix, block="out").values[:, : CLASSES - 1]
         color = sl.plot.style.PATHS
         panel.plot(spectra.time, first, "o", ms=3.5, color=color, label=f"the first {CLASSES - 1}")
-        found = dict(zip(*panel.get_legend_handles_labels()[::-1], strict=True))
-        panel.legend(list(found.values()), list(found), loc="lower left")
+        handle_of = dict(zip(*panel.get_legend_handles_labels()[::-1], strict=True))
+        panel.legend(list(handle_of.values()), list(handle_of), loc="lower left")
         panel.set_yscale("log")
         panel.yaxis.label.set_size(11)
     sl.plot.alignment(aligned, axes=panels[1])
@@ -115,10 +115,10 @@ for matrix in ("hessian", "gradient"):
     for block in ("out", "all"):
         values = spectra.eigenvalues.sel(matrix=matrix, block=block).values
         count[matrix, block] = [1 + int(np.argmax(ratios(row))) for row in values]
-        for word, place in (("start", 0), ("end", -1)):
-            gaps = ratios(values[place])
+        for word, look in (("start", 0), ("end", -1)):
+            gaps = ratios(values[look])
             print(
-                f"  {matrix:8s} {block:3s} {word:5s} {count[matrix, block][place]:2d}: ratio "
+                f"  {matrix:8s} {block:3s} {word:5s} {count[matrix, block][look]:2d}: ratio "
                 f"{gaps.max():.2f}; after {CLASSES - 1} it is {gaps[CLASSES - 2]:.2f}"
             )
 print("alignment at start and end, and at random:")

@@ -1,7 +1,7 @@
 """Does SGD learn XOR? The chance of it by width: formula, limit and SGD in dimension 500.
 
 Without noise a neuron keeps the mean that the signs of its random start point to, and the network
-is optimal if every one of the four means has a neuron: (5.2) of paper 000. Arguments: a folder,
+is optimal if every one of the four means has a neuron: (5.2) of BGJ22. Arguments: a folder,
 pictures/ by default, and the largest width, 8 by default.
 """
 

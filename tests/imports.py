@@ -40,8 +40,10 @@ ARROWS: dict[str, set[str]] = {
     },
     "triples": {"results"},
     "simulate": {"results", "tasks"},
-    # training is that of simulate; nothing of dynamics or theory is known here
-    "spectra": {"gaussian", "results", "simulate", "tasks"},
+    # nothing of dynamics or theory is known here; simulate is for training runs
+    "spectra.effective": {"gaussian", "results", "spectra", "tasks"},
+    "spectra.empirical": {"results", "simulate", "spectra", "tasks"},
+    "spectra": {"results", "simulate", "spectra.effective", "spectra.empirical", "tasks"},
     "plot": {"results"},
     # through the public library only: what an experiment can do, a user can
     "experiments": {"", "plot", "results"},

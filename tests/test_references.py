@@ -94,7 +94,7 @@ def test_the_five_documents_are_listed(key: str, number: str) -> None:
     [
         (KEY, "Source: BGJ22 (7.4); Saad and Solla (SS95), I₂; L23.", ["BGJ22", "SS95", "L23"]),
         (KEY, "R₁₁, Q12a, I4, 1995, dim100, R^(2k)", []),
-        (NUMBER_OF_A_PAPER, "Source: 000 (7.4); paper 001, 004.", ["000", "001", "004"]),
+        (NUMBER_OF_A_PAPER, "Source: 000 (7.4); BGHJ23, 004.", ["000", "001", "004"]),
         (NUMBER_OF_A_PAPER, "200_000, 0.001, 1000, 007", []),
     ],
 )

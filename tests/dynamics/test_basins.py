@@ -32,7 +32,7 @@ def learned(state: dict[str, np.ndarray]) -> int:
 
 @pytest.mark.timeout(300)
 def test_xor_starts_go_where_their_signs_say(limit: Any) -> None:
-    """Proposition 5.2 of paper 000, start by start, for 1024 starts in one solve."""
+    """Proposition 5.2 of BGJ22, start by start, for 1024 starts in one solve."""
     starts = XOR.random_states(10**6, 1, range(1024))
     found = limit.basins(starts, into=learned)
     assert found.attrs["not_arrived"] == 0

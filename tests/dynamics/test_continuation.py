@@ -189,7 +189,7 @@ def test_the_noiseless_point_is_reached_like_one_over_precision() -> None:
 
 @double_precision
 def test_on_the_sphere() -> None:
-    """Phase retrieval learns at steps below 2/(12 + noise) and has the excess risk of paper 002."""
+    """Phase retrieval learns at steps below 2/(12 + noise) and has the excess risk of AKLS23."""
     noise, task = 0.2, sl.tasks.PhaseRetrieval(noise=0.2)
     family = family_of(task, "step", 0.02, 0.3, 1.0, 2)
     tracer = Tracer(family, 0)

@@ -11,7 +11,7 @@ from sgdlimits import theory
 
 @pytest.mark.parametrize("overlap", [0.0, 0.3, -0.8])
 def test_phase_retrieval_includes_the_fluctuating_norm(overlap: float) -> None:
-    """Paper 002, (55) corrected; c·JVJᵀ alone, the limit of small steps, is something else."""
+    """AKLS23, (55) corrected; c·JVJᵀ alone, the limit of small steps, is something else."""
     step, noise = 0.1, 0.4
     task = sl.tasks.PhaseRetrieval(noise=noise, spherical=False)
     state = {"M": [[overlap]], "R": [[1 - overlap**2]]}

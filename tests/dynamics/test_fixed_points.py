@@ -88,7 +88,7 @@ def test_the_connected_sets_of_xor() -> None:
 
 
 def test_on_the_sphere_only_tangent_directions_count() -> None:
-    """(8) of paper 002: noise leaves an excess risk; one eigenvalue, not two."""
+    """(8) of AKLS23: noise leaves an excess risk; one eigenvalue, not two."""
     step, noise = 0.05, 0.2
     limit = sl.effective_dynamics(sl.tasks.PhaseRetrieval(noise=noise), step=step)
     found = limit.fixed_points(count=24)

@@ -86,7 +86,7 @@ def test_phase_retrieval_on_the_sphere() -> None:
 
 
 def test_phase_retrieval_of_width_two() -> None:
-    """Paper 002 counts time in units of ours divided by the width."""
+    """AKLS23 counts time in units of ours divided by the width."""
     limit = sl.effective_dynamics(sl.tasks.PhaseRetrieval(width=2, noise=0.4), step=0.15)
     m = np.array([0.1, -0.05])
     gram = np.array([[1.0, -0.005], [-0.005, 1.0]])
@@ -139,7 +139,7 @@ def test_saad_solla() -> None:
 
 @pytest.mark.parametrize(("nodes", "tolerance"), [(2**10, 2e-5), (2**14, 1e-8)])
 def test_relu_integrals(nodes: int, tolerance: float) -> None:
-    """The integrals A and B of paper 000, (4.3), read off the drift; relative to the largest."""
+    """The integrals A and B of BGJ22, (4.3), read off the drift; relative to the largest."""
     v, m, precision = np.array([0.8, -0.5]), np.array([0.6, 0.3]), 2.0
     state = {"v": v, "M": m[:, None], "R": [[0.7, 0.2], [0.2, 0.9]]}
     task = sl.tasks.BinaryMixture(precision=precision, ridge=0.0)

@@ -42,6 +42,23 @@ def test_eigenvalues_over_time(tracked: xr.Dataset) -> None:
         sl.plot.eigenvalues_over_time(path.dataset, "W0W0")
 
 
+def test_eigenvalues_of_the_readout_over_time() -> None:
+    """It has no bulk: all eigenvalues are predicted, and the threshold of outliers."""
+    task = sl.tasks.XorMixture(width=5)
+    tracked = sl.spectra.track(task, dim=30, samples=300, times=[0.0, 1.0], blocks=["vv"])
+    path = sl.spectra.effective_path(task, tracked, ratio=10.0, block="vv", nodes=2**8)
+    figure = sl.plot.eigenvalues_over_time(tracked, "vv", predicted=path.dataset)
+    (axes,) = figure.axes
+    said = labels(axes)
+    assert said.index("effective eigenvalues") < said.index("effective outliers")
+    assert "threshold of outliers" in said
+    assert "effective bulk" not in said
+    lines = [line for line in axes.get_lines() if line.get_label() == "threshold of outliers"]
+    assert np.allclose(lines[0].get_ydata(), path.dataset.threshold)
+    (alone,) = sl.plot.spectrum(tracked.eigenvalues.values[0, 0, 0], path.spectra[0]).axes
+    assert labels(alone) == ["eigenvalues", "effective outliers"]
+
+
 def test_alignment(tracked: xr.Dataset) -> None:
     figure = sl.plot.alignment(tracked)
     assert [axes.get_title() for axes in figure.axes] == ["Hessian", "gradient matrix"]

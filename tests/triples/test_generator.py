@@ -64,7 +64,7 @@ def test_agrees_with_effective_dynamics(name: str, samples: dict[int, int]) -> N
 
 
 def test_fluctuations_of_the_second_order_term_count() -> None:
-    """Remark 2 of paper 000: without them the diffusion of R is not that of SGD."""
+    """Remark 2 of BGJ22: without them the diffusion of R is not that of SGD."""
     twin, dim = logistic_twin(), 400
     params = start(twin, dim)
     found = generator(twin.triple, params, twin.step, samples=10_000)

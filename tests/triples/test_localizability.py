@@ -47,13 +47,13 @@ def test_matrix_pca_is_localizable() -> None:
 
 @pytest.mark.parametrize(("power", "fails"), [(0.5, []), (1.0, ["hessian"])])
 def test_how_far_a_radius_can_be_rescaled(power: float, fails: list[str]) -> None:
-    """dim^α|x|² is allowed up to α = ½ (paper 000, Remark 1); the noise along it breaks with it."""
+    """dim^α|x|² is allowed up to α = ½ (BGJ22, Remark 1); the noise along it breaks with it."""
     found = localizability(flat(power), (50, 800), step=1.0, time=0.0)
     failed = [condition.name for condition in found.conditions if not condition.holds]
     assert found.holds == (not fails)
     assert set(fails) <= set(failed)
     assert float(found.condition("hessian").exponent.value) == pytest.approx(power, abs=1e-9)
-    # The printed condition (paper 000) is o(δ⁻¹) for the square, 1/2 for the norm: it would
+    # The printed condition (BGJ22) is o(δ⁻¹) for the square, 1/2 for the norm: it would
     # already reject |x|² itself, whose exponent is 1/2.
     second = float(found.condition("noise_of_second_order").exponent.value)
     assert second == pytest.approx(0.5 + power, abs=0.1)

@@ -24,7 +24,7 @@ def spectrum(
     Args:
         eigenvalues: of one block, or of several draws of it.
         predicted: a result of :func:`sgdlimits.spectra.effective`, or None.
-        bins: of the histogram.
+        bins: number of bins of the histogram.
         axes: draw in these axes in place of a new figure.
 
     Returns:
@@ -62,7 +62,10 @@ def eigenvalues_over_time(
     predicted: xr.Dataset | None = None,
     axes: Axes | None = None,
 ) -> Figure:
-    """Draw the leading eigenvalues of a block over time, with predicted outliers and bulk edges.
+    """Draw the leading eigenvalues of a block over time, with what is predicted of them.
+
+    Outliers are predicted and the bulk; of a readout block, which has no bulk, all eigenvalues and
+    the threshold beyond which they are outliers.
 
     Args:
         tracked: a result of :func:`sgdlimits.spectra.track`, or of a Tracker.
@@ -93,18 +96,7 @@ def eigenvalues_over_time(
             chosen.time, values, "o", color=style.SIMULATION, ms=3.5, label="leading eigenvalues"
         )
         if predicted is not None:
-            time = predicted.time.values
-            curves = predicted.outliers.transpose("time", "rank").values
-            panel.fill_between(
-                time,
-                predicted.low,
-                predicted.high,
-                color="0.6",
-                alpha=0.25,
-                lw=0,
-                label="effective bulk",
-            )
-            panel.plot(time, curves, color=style.LIMIT, lw=1.3, label="effective outliers")
+            _draw_predicted(panel, predicted)
         panel.set(xlabel=_time(tracked), ylabel=f"eigenvalues, {_MATRICES[matrix]} {block}")
         _legend(panel)
         if axes is None:
@@ -162,8 +154,8 @@ def eigenvectors(vectors: Any, marked: Any = (), axes: Axes | None = None) -> Fi
             f"vectors has shape {columns.shape}: it must have vectors in columns"
         )
     size, count = columns.shape
-    places = _checks.array("marked", marked, (len(marked),))
-    if np.any((places < 0) | (places >= size)):
+    coordinates = _checks.array("marked", marked, (len(marked),))
+    if np.any((coordinates < 0) | (coordinates >= size)):
         raise _checks.InputError(
             f"marked={_checks.shown(marked)} is not allowed: 0 to {size - 1} are"
         )
@@ -172,9 +164,11 @@ def eigenvectors(vectors: Any, marked: Any = (), axes: Axes | None = None) -> Fi
         panel.plot(columns, lw=0.6, color=style.LIMIT, alpha=0.6, label=f"{count} eigenvectors")
         reach = 1.05 * float(np.max(np.abs(columns)))
         panel.set(xlabel="coordinate", ylabel="entry", ylim=(-reach, reach))
-        if len(places):
-            low = np.full(len(places), -reach)
-            panel.plot(places, low, "^", ms=4, color=style.PATHS, clip_on=False, label="marked")
+        if len(coordinates):
+            low = np.full(len(coordinates), -reach)
+            panel.plot(
+                coordinates, low, "^", ms=4, color=style.PATHS, clip_on=False, label="marked"
+            )
         _legend(panel)
     return figure
 
@@ -193,6 +187,28 @@ def _time(tracked: xr.Dataset) -> str:
     return str(tracked.attrs.get("time_label", style.TIME_LABEL))
 
 
+def _draw_predicted(panel: Axes, predicted: xr.Dataset) -> None:
+    """Outlier curves on top of the bulk, or on top of all eigenvalues of a readout block."""
+    time = predicted.time.values
+    if "low" in predicted:
+        panel.fill_between(
+            time,
+            predicted.low,
+            predicted.high,
+            color="0.6",
+            alpha=0.25,
+            lw=0,
+            label="effective bulk",
+        )
+    else:
+        others = predicted.eigenvalues.transpose("time", "index").values
+        panel.plot(time, others, color="0.6", lw=0.7, label="effective eigenvalues")
+        panel.plot(time, predicted.threshold, "k:", lw=1.0, label="threshold of outliers")
+    curves = predicted.outliers.transpose("time", "rank").values
+    panel.plot(time, curves, color=style.LIMIT, lw=1.3, label="effective outliers")
+
+
 def _legend(panel: Axes) -> None:
-    found = dict(zip(*panel.get_legend_handles_labels()[::-1], strict=True))
-    panel.legend(list(found.values()), list(found))
+    """A legend with every label once."""
+    handle_of = dict(zip(*panel.get_legend_handles_labels()[::-1], strict=True))
+    panel.legend(list(handle_of.values()), list(handle_of))

@@ -4,5 +4,15 @@ from sgdlimits.simulate import multi_index, spiked_tensor  # noqa: F401 - they r
 from sgdlimits.simulate.base import Process, process_of
 from sgdlimits.simulate.chain import Chain
 from sgdlimits.simulate.run import simulate
+from sgdlimits.simulate.training import DataSet, Training, Weights, anchors
 
-__all__ = ["Chain", "Process", "process_of", "simulate"]
+__all__ = [
+    "Chain",
+    "DataSet",
+    "Process",
+    "Training",
+    "Weights",
+    "anchors",
+    "process_of",
+    "simulate",
+]

@@ -1,5 +1,9 @@
-"""Spectra of Hessian and gradient matrices along training, and their effective theory."""
+"""Spectra of Hessian and gradient matrices along training, and their effective theory.
 
+``ratio`` is everywhere φ = n/d, samples per dimension.
+"""
+
+from sgdlimits.simulate import DataSet, Training, Weights, anchors  # what the matrices are made of
 from sgdlimits.spectra.alignment import (
     alignment,
     escape,
@@ -7,13 +11,17 @@ from sgdlimits.spectra.alignment import (
     lives_in,
     principal_angles,
 )
-from sgdlimits.spectra.data import DataSet, Training, Weights, anchors
-from sgdlimits.spectra.effective import EffectiveSpectrum, Outlier, effective
-from sgdlimits.spectra.empirical import Empirical
-from sgdlimits.spectra.network import Network
-from sgdlimits.spectra.network_track import Tracker
-from sgdlimits.spectra.path import EffectivePath, Transition, effective_path
-from sgdlimits.spectra.track import hidden_classes, track
+from sgdlimits.spectra.effective import (
+    EffectivePath,
+    EffectiveSpectrum,
+    Outlier,
+    Transition,
+    effective,
+    effective_path,
+)
+from sgdlimits.spectra.empirical import Empirical, track
+from sgdlimits.spectra.hidden_classes import hidden_classes
+from sgdlimits.spectra.network import Network, Tracker
 
 __all__ = [
     "DataSet",

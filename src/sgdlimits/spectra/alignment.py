@@ -1,4 +1,4 @@
-"""How far vectors and matrices live in a subspace (paper 001, Definitions 2.1 and 2.2)."""
+"""How far vectors and matrices live in a subspace (BGHJ23, Definitions 2.1 and 2.2)."""
 
 from typing import Any
 
@@ -11,7 +11,10 @@ _TINY = 1e-12  # directions of a basis below this, relative to the largest, do n
 
 
 def alignment(vector: Any, basis: Any) -> float:
-    """rho(v, B) = |P_B v| / |v|, B the span of the columns of ``basis``.
+    """The part of a vector in a subspace, ρ(v, B) = |P_B v| / |v|.
+
+    B is the span of the columns of ``basis``, P_B the projector on it.
+
 
     >>> float(round(alignment([3.0, 4.0, 0.0], [[1.0], [0.0], [0.0]]), 12))
     0.6
@@ -26,10 +29,11 @@ def alignment(vector: Any, basis: Any) -> float:
 
 
 def escape(matrix: Any, basis: Any) -> float:
-    """The least eps such that a matrix lives in B up to eps: |(1 - P_B) A| / |A|.
+    """The least ε such that a matrix lives in a subspace B up to ε: ‖(1 − P_B) A‖ / ‖A‖.
 
-    A lives in B up to eps if Im(A - M) is in B for some M with |M| <= eps |A|, operator norms; the
-    best M is (1 - P_B) A. For a vector this is sqrt(1 - rho^2).
+    A lives in B up to ε if the image of A − M is in B for some M with ‖M‖ ≤ ε ‖A‖, in operator
+    norms; the best M is (1 − P_B) A. For a matrix of one column it is √(1 − ρ²). B is the span of
+    the columns of ``basis``.
 
     >>> escape([[2.0, 0.0], [0.0, 1.0]], [[1.0], [0.0]])
     0.5
@@ -44,7 +48,9 @@ def escape(matrix: Any, basis: Any) -> float:
 
 
 def lives_in(what: Any, basis: Any, error: float) -> bool:
-    """Whether a vector (rho >= 1 - error) or a matrix lives in a subspace up to ``error``.
+    """Whether a vector or a matrix lives in the span of the columns of ``basis``, up to ``error``.
+
+    A vector does if ρ ≥ 1 − error (:func:`alignment`), a matrix if ε ≤ error (:func:`escape`).
 
     >>> lives_in([1.0, 0.1], [[1.0], [0.0]], error=0.01)
     True
@@ -68,7 +74,9 @@ def principal_angles(first: Any, second: Any) -> np.ndarray:
 
 
 def leading_space(matrix: Any, rank: WholeNumber) -> np.ndarray:
-    """E_k(A): orthonormal eigenvectors of the k eigenvalues that are largest in absolute value.
+    """E_k(A): orthonormal eigenvectors, in columns, of the k leading eigenvalues of a matrix.
+
+    Leading are those of largest absolute value; k is ``rank``, and the matrix symmetric.
 
     >>> np.abs(leading_space(np.diag([1.0, -3.0, 2.0]), 2)).round(6).tolist()
     [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]

@@ -8,13 +8,16 @@ import numpy as np
 from scipy.linalg import eigh
 
 Apply = Callable[[np.ndarray], np.ndarray]
-"""From vectors (operators, size, columns) to each operator applied to its own."""
+"""Takes vectors (operators, size, columns), and applies each operator to its own."""
 
 EXTRA = 4  # columns more than eigenpairs wanted: they speed up the last of these
 BLOCKS = 6  # blocks of columns before a restart
 ROUNDS = 40
-# of a start that is given: without it eigenvectors that do not move would count as found, while
-# others have overtaken them
+EXHAUSTED = (
+    1e-12  # relative size of a new direction that is none: all eigenvectors are in the basis
+)
+# Added to a start that is given, relative to its norm. Without it a start of exact eigenvectors
+# would count as converged at once, although other eigenvalues have become larger than theirs.
 NOISE = 0.01
 
 
@@ -35,15 +38,25 @@ def leading_pairs(
     tolerance: float = 1e-8,
     seed: int = 0,
 ) -> Pairs:
-    """Block Lanczos with restarts: all operators advance together, so that products are large.
+    """The eigenpairs of largest absolute value, of several symmetric operators S of the same size.
 
-    Converged when every residual |S v − value v| is below ``tolerance`` times the largest
-    eigenvalue of its operator. The bases are orthogonalised twice; Rayleigh–Ritz on all of a basis.
+    Block Lanczos with restarts, with a Rayleigh–Ritz step on the whole basis in every round. All
+    operators advance together, so that products are large; bases are orthogonalised twice.
+
+    Args:
+        apply: all operators at once.
+        count: number of operators.
+        size: of each.
+        rank: number of eigenpairs of each.
+        start: approximate eigenvectors (count, size, columns), random ones by default.
+        tolerance: every residual |S u − x u| must be below it, relative to the largest eigenvalue
+            of the operator; a warning says where that is not reached.
+        seed: of the random start.
     """
     width = min(rank + EXTRA, size)
     if size <= BLOCKS * width:  # no smaller than its Krylov basis
-        found = [top_pairs(A, rank) for A in apply(np.tile(np.eye(size), (count, 1, 1)))]
-        return Pairs(np.stack([p.values for p in found]), np.stack([p.vectors for p in found]))
+        dense = [top_pairs(A, rank) for A in apply(np.tile(np.eye(size), (count, 1, 1)))]
+        return Pairs(np.stack([p.values for p in dense]), np.stack([p.vectors for p in dense]))
     rng = np.random.default_rng(seed)
     block = rng.standard_normal((count, size, width))
     if start is not None:
@@ -64,7 +77,7 @@ def leading_pairs(
         sizes = np.linalg.norm(residuals[:, :, :rank], axis=1)
         if np.all(sizes <= tolerance * np.abs(values[:, :1])):
             return Pairs(values[:, :rank], vectors[:, :, :rank])
-        if basis.shape[2] + width > most:  # keep what is best, twice the width
+        if basis.shape[2] + width > most:  # restart from the leading vectors, twice the width
             keep = mixing[:, :, : 2 * width]
             basis, image = basis @ keep, image @ keep
         new = residuals
@@ -102,7 +115,8 @@ def quadrature(
     """Stochastic Lanczos quadrature: nodes and weights (probes, steps) of the spectral measure.
 
     Each probe, a random unit vector, gives a Gauss rule of the measure that it sees; their mean is
-    an unbiased estimate of tr f(S) / size for polynomials f of degree below 2·steps.
+    an unbiased estimate of tr f(S) / size for polynomials f of degree below 2·steps. Where S has
+    fewer different eigenvalues than steps, the nodes that are left over have weight zero.
     """
     rng = np.random.default_rng(seed)
     steps = min(steps, size)
@@ -110,17 +124,27 @@ def quadrature(
     for probe in range(probes):
         v = rng.standard_normal(size)
         basis = np.zeros((size, steps))
-        diagonal, off = np.zeros(steps), np.zeros(steps)
+        diagonal, off, scale = np.zeros(steps), np.zeros(steps), 0.0
         basis[:, 0] = v / np.linalg.norm(v)
         for k in range(steps):
-            w = apply(basis[:, k])
-            diagonal[k] = basis[:, k] @ w
-            for _ in range(2):
-                w = w - basis[:, : k + 1] @ (basis[:, : k + 1].T @ w)
+            image = apply(basis[:, k])
+            scale = max(scale, float(np.linalg.norm(image)))
+            diagonal[k] = basis[:, k] @ image
+            if k + 1 == steps:
+                break
+            w = _orthogonal(image, basis[:, : k + 1])
             off[k] = np.linalg.norm(w)
-            if k + 1 < steps:
-                basis[:, k + 1] = w / max(off[k], 1e-300)
+            if off[k] <= EXHAUSTED * scale:  # what is left of w is rounding: take another vector
+                off[k], w = 0.0, _orthogonal(rng.standard_normal(size), basis[:, : k + 1])
+            basis[:, k + 1] = w / np.linalg.norm(w)
         triangle = np.diag(diagonal) + np.diag(off[:-1], 1) + np.diag(off[:-1], -1)
         nodes[probe], vectors = np.linalg.eigh(triangle)
         weights[probe] = vectors[0] ** 2 / probes
     return nodes, weights
+
+
+def _orthogonal(vector: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """The part of a vector that is orthogonal to the columns of a basis; twice, for rounding."""
+    for _ in range(2):
+        vector = vector - basis @ (basis.T @ vector)
+    return vector

@@ -1,6 +1,6 @@
 """Hessian and gradient matrix of any JAX loss on any data, by blocks of its parameter tree.
 
-    hessian = (1/n) Σ_l ∇²loss(params, x_l, y_l),   gradient = (1/n) Σ_l ∇loss_l ∇loss_lᵀ
+    hessian = (1/n) Σ_ℓ ∇²loss(params, x_ℓ, y_ℓ),   gradient = (1/n) Σ_ℓ ∇loss_ℓ ∇loss_ℓᵀ
 
 A block is a part of the parameters, named by its path: a leaf such as ``"0/weight"``, or all leaves
 below a path such as ``"0"``. Products with a block are derivatives along a direction: a Hessian
@@ -14,15 +14,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jax.flatten_util import ravel_pytree
 
-from sgdlimits import _checks
+from sgdlimits import _checks, results
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Number, WholeNumber, Word
 from sgdlimits.spectra.alignment import alignment
 from sgdlimits.spectra.blocks import MATRICES
 from sgdlimits.spectra.krylov import Pairs, leading_pairs, quadrature
-from sgdlimits.spectra.network_track import Tracker
+from sgdlimits.spectra.parameter_tree import leaf_values, part_names, parts, real_array
 
 Loss = Callable[[Any, Any, Any], Any]
 
@@ -32,7 +33,8 @@ AT_ONCE = 2**17  # samples times columns in one product: bounds the memory, and 
 class Network:
     """The matrices of a loss(params, x, y) of one sample, on a data set.
 
-    Parameters are any tree of real arrays; they are taken as float64.
+    Parameters are any tree of real arrays; they are taken as float64. In all methods ``matrix`` is
+    "hessian" or "gradient", and ``block`` one of :meth:`blocks`.
 
     Args:
         loss: of one sample, a number.
@@ -46,7 +48,7 @@ class Network:
 
     def __init__(self, loss: Loss, x: Any, y: Any):
         self.loss = loss
-        self.x, self.y = _real("x", x), _real("y", y)
+        self.x, self.y = real_array("x", x), real_array("y", y)
         for name, values in (("x", self.x), ("y", self.y)):
             if values.ndim == 0:
                 raise _checks.InputError(
@@ -68,10 +70,16 @@ class Network:
         >>> network.blocks({"hidden": [np.ones((2, 3)), np.ones(2)], "out": np.ones(2)})
         ['hidden/0', 'hidden/1', 'out', 'hidden', 'all']
         """
-        places = _places(params)
-        leaves = [_name(path) for path, _ in _leaves(params) if path]
-        several = [name for name, own in places.items() if 1 < len(own) < len(places["all"])]
-        return [*leaves, *several, "all"]
+        return part_names(params)
+
+    def size(self, params: Any, block: Word) -> int:
+        """The number of parameters of a block."""
+        return len(self.flat(params, block))
+
+    def flat(self, params: Any, block: Word) -> np.ndarray:
+        """The parameters of a block as one vector."""
+        leaves = leaf_values(params)
+        return np.concatenate([leaves[number].ravel() for number in _leaf_numbers(params, block)])
 
     def product(self, params: Any, matrix: Word, block: Word, vector: Any) -> np.ndarray:
         """A block times a vector of its flattened parameters."""
@@ -100,8 +108,9 @@ class Network:
             block: one of :meth:`blocks`.
             rank: how many pairs.
             tolerance: of the residuals, relative to the largest eigenvalue.
-            start: approximate eigenvectors in columns to start from, random ones by default.
-                Exact eigenvectors count as found, even if others have larger eigenvalues.
+            start: approximate eigenvectors in columns to start from, random ones by default. A
+                little noise is added to them, so that others with larger eigenvalues are not
+                missed.
         """
         apply = self._product(params, matrix, block)
         size = self.size(params, block)
@@ -115,7 +124,7 @@ class Network:
             raise _checks.InputError(
                 f"start has shape {given.shape}, which is not allowed: it must have {size} rows"
             )
-        found = leading_pairs(
+        pairs = leading_pairs(
             lambda vectors: apply(vectors[0])[None],
             1,
             size,
@@ -123,7 +132,7 @@ class Network:
             start=None if given is None else given[None],
             tolerance=_checks.positive("tolerance", tolerance),
         )
-        return Pairs(found.values[0], found.vectors[0])
+        return Pairs(pairs.values[0], pairs.vectors[0])
 
     def density(
         self,
@@ -133,7 +142,15 @@ class Network:
         probes: WholeNumber = 4,
         steps: WholeNumber = 60,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes and weights of the spectral measure, by stochastic Lanczos quadrature."""
+        """Nodes and weights of the spectral measure, by stochastic Lanczos quadrature.
+
+        Args:
+            params: where the matrix is taken.
+            matrix: "hessian" or "gradient".
+            block: one of :meth:`blocks`.
+            probes: random vectors; the error falls as 1/√probes.
+            steps: of Lanczos with each of them, which gives as many nodes.
+        """
         probes = _checks.integer("probes", probes, least=1)
         steps = _checks.integer("steps", steps, least=2)
         apply, size = self._product(params, matrix, block), self.size(params, block)
@@ -153,7 +170,7 @@ class Network:
         rank: WholeNumber = 10,
         matrices: Sequence[Word] = MATRICES,
         tolerance: Number = 1e-6,
-    ) -> Tracker:
+    ) -> "Tracker":
         """A callback ``tracker(time, params)`` for your training loop, see :class:`Tracker`.
 
         Args:
@@ -164,30 +181,14 @@ class Network:
         """
         return Tracker(self, blocks, rank, matrices, tolerance)
 
-    def size(self, params: Any, block: Word) -> int:
-        """The number of parameters of a block."""
-        return len(self.flat(params, block))
-
-    def flat(self, params: Any, block: Word) -> np.ndarray:
-        """The parameters of a block as one vector."""
-        places = self._find(params, block)
-        leaves = _checked(params)
-        return np.concatenate([leaves[place].ravel() for place in places])
-
-    def _find(self, params: Any, block: str) -> tuple[int, ...]:
-        places = _places(params)
-        if not isinstance(block, str) or block not in places:
-            _checks.choice("block", block, self.blocks(params))
-        return places[block]
-
     def _product(self, params: Any, matrix: str, block: str) -> Callable[[np.ndarray], np.ndarray]:
-        """From vectors in columns to the block times each."""
+        """The function from vectors in columns to the block times each."""
         _checks.choice("matrix", matrix, MATRICES)
-        places = self._find(params, block)
-        if (matrix, places) not in self._products:
-            self._products[matrix, places] = jax.jit(_operator(self.loss, matrix, places))
-        compiled = self._products[matrix, places]
-        tree = jax.tree.unflatten(jax.tree.structure(params), _checked(params))
+        numbers = _leaf_numbers(params, block)
+        if (matrix, numbers) not in self._products:
+            self._products[matrix, numbers] = jax.jit(_operator(self.loss, matrix, numbers))
+        compiled = self._products[matrix, numbers]
+        tree = jax.tree.unflatten(jax.tree.structure(params), leaf_values(params))
         most = max(1, AT_ONCE // len(self.x))
 
         @double_precision
@@ -196,22 +197,143 @@ class Network:
             width = min(count, most)
             full = np.pad(vectors, ((0, 0), (0, -count % width)))  # one shape, one compilation
             images = [
-                compiled(tree, self.x, self.y, full[:, at : at + width])
-                for at in range(0, full.shape[1], width)
+                compiled(tree, self.x, self.y, full[:, first : first + width])
+                for first in range(0, full.shape[1], width)
             ]
             return np.concatenate(images, axis=1)[:, :count]
 
         return apply
 
 
-def _operator(loss: Loss, matrix: str, places: tuple[int, ...]) -> Callable[..., Any]:
+class Tracker:
+    """Records leading eigenvalues and alignment of a network, whenever it is called.
+
+    Made by :meth:`Network.tracker`; call it as ``tracker(time, params)`` at increasing times, in
+    any units, then ask for :meth:`dataset`.
+
+    >>> import sgdlimits as sl
+    >>> loss = lambda p, x, y: (x @ p["w"] - y) ** 2 / 2
+    >>> tracker = sl.spectra.Network(loss, np.eye(2), np.zeros(2)).tracker(rank=1)
+    >>> for step in range(3):
+    ...     tracker(step, {"w": np.array([1.0, 0.5**step])})
+    >>> tracker.dataset().norm.sel(block="w").values.round(3).tolist()
+    [1.414, 1.118, 1.031]
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        blocks: Sequence[Word] | None,
+        rank: WholeNumber,
+        matrices: Sequence[Word],
+        tolerance: Number,
+    ):
+        self.network = network
+        self.blocks = None if blocks is None else _words("blocks", blocks)
+        self.rank = _checks.integer("rank", rank, least=1)
+        self.matrices = _words("matrices", matrices)
+        for matrix in self.matrices:
+            _checks.choice("matrix", matrix, MATRICES)
+        self.tolerance = _checks.positive("tolerance", tolerance)
+        self._times: list[float] = []
+        self._looks: list[dict[str, np.ndarray]] = []
+        self._vectors: dict[tuple[str, str], np.ndarray] = {}  # of the last call, to start from
+
+    def __call__(self, time: Number, params: Any) -> None:
+        """Look at the matrices at these parameters.
+
+        Args:
+            time: in the units of your choice, later than at the last call.
+            params: the tree of parameters, of the same shapes at every call.
+        """
+        now = float(_checks.array("time", time, ()))
+        if self._times and now <= self._times[-1]:
+            raise _checks.InputError(
+                f"time={now:g} is not allowed: times must increase, the last was "
+                f"{self._times[-1]:g}"
+            )
+        blocks = self.network.blocks(params) if self.blocks is None else self.blocks
+        flat = [self.network.flat(params, block) for block in blocks]
+        self._check_sizes(blocks, flat)
+        shape = (len(self.matrices), len(blocks))
+        values, aligned = np.full((*shape, self.rank), np.nan), np.full(shape, np.nan)
+        vectors = {}
+        for column, (block, own) in enumerate(zip(blocks, flat, strict=True)):
+            count = min(self.rank, len(own))
+            if count == 0:
+                continue
+            for row, matrix in enumerate(self.matrices):
+                last = self._vectors.get((matrix, block))
+                pairs = self.network.leading(params, matrix, block, count, self.tolerance, last)
+                values[row, column, :count] = pairs.values
+                if np.any(own):
+                    aligned[row, column] = alignment(own, pairs.vectors)
+                vectors[matrix, block] = pairs.vectors
+        norm = np.array([np.linalg.norm(own) for own in flat])
+        self.blocks, self._vectors = tuple(blocks), vectors  # only now: an error records nothing
+        self._times.append(now)
+        self._looks.append({"eigenvalues": values, "alignment": aligned, "norm": norm})
+
+    def dataset(self) -> xr.Dataset:
+        """All that was recorded, over ``time``, ``matrix``, ``block`` and ``rank``.
+
+        Returns:
+            ``eigenvalues`` by decreasing absolute value, NaN beyond the parameters of a block;
+            ``alignment``, the part of a block's parameters in the span of its ``rank`` leading
+            eigenvectors: 1 if it has no more parameters than that, NaN if all are zero; and their
+            ``norm``.
+        """
+        if not self._looks:
+            raise _checks.InputError(
+                "nothing was recorded: call tracker(time, params) before dataset()"
+            )
+        values = {name: np.stack([look[name] for look in self._looks]) for name in self._looks[0]}
+        lead = ("time", "matrix", "block")
+        dims = {"eigenvalues": (*lead, "rank"), "alignment": lead, "norm": ("time", "block")}
+        coords = {
+            "time": np.array(self._times),
+            "matrix": list(self.matrices),
+            "block": list(self.blocks or ()),
+        }
+        settings = {"samples": len(self.network.x), "rank": self.rank}
+        attrs = {
+            "kind": "spectra",
+            "task": "Network",
+            "parameters": settings,
+            "tolerance": self.tolerance,
+            "time_label": "time of the training loop",
+        }
+        return results.build(values, dims, coords, attrs)
+
+    def _check_sizes(self, blocks: Sequence[str], flat: Sequence[np.ndarray]) -> None:
+        for block, own in zip(blocks, flat, strict=True):
+            for matrix in self.matrices:
+                last = self._vectors.get((matrix, block))
+                if last is not None and len(last) != len(own):
+                    raise _checks.InputError(
+                        f"params at {block!r} has {len(own)} entries, which is not allowed: "
+                        f"it had {len(last)} at the last time"
+                    )
+
+
+def _leaf_numbers(params: Any, block: str) -> tuple[int, ...]:
+    """Which leaves of the tree a block has."""
+    known = parts(params)
+    if not isinstance(block, str) or block not in known:
+        _checks.choice("block", block, part_names(params))
+    return known[block]
+
+
+def _operator(loss: Loss, matrix: str, numbers: tuple[int, ...]) -> Callable[..., Any]:
+    """The product of a block with vectors in columns, as a function of params, x, y and them."""
+
     def product(params: Any, x: Any, y: Any, vectors: Any) -> Any:
         leaves, tree = jax.tree.flatten(params)
-        flat, restore = ravel_pytree([leaves[place] for place in places])
+        flat, restore = ravel_pytree([leaves[number] for number in numbers])
 
         def losses(flat: Any) -> Any:
-            parts = dict(zip(places, restore(flat), strict=True))
-            whole = jax.tree.unflatten(tree, [parts.get(k, leaf) for k, leaf in enumerate(leaves)])
+            own = dict(zip(numbers, restore(flat), strict=True))
+            whole = jax.tree.unflatten(tree, [own.get(k, leaf) for k, leaf in enumerate(leaves)])
             values = jax.vmap(lambda a, b: loss(whole, a, b))(x, y)
             if values.ndim != 1:
                 raise _checks.InputError(
@@ -234,58 +356,8 @@ def _operator(loss: Loss, matrix: str, places: tuple[int, ...]) -> Callable[...,
     return product
 
 
-def _leaves(params: Any) -> list[tuple[Any, Any]]:
-    """Paths and leaves, in the order of the tree."""
-    found = jax.tree_util.tree_flatten_with_path(params)[0]
-    if not found:
-        raise _checks.InputError(
-            f"params={params!r} is not allowed: it must have at least one array"
-        )
-    return found
-
-
-def _places(params: Any) -> dict[str, tuple[int, ...]]:
-    """Names of all parts of a tree, and which of its leaves they have."""
-    found: dict[Any, tuple[int, ...]] = {}
-    for place, (path, _) in enumerate(_leaves(params)):
-        for length in range(1, len(path) + 1):
-            found[path[:length]] = (*found.get(path[:length], ()), place)
-    named: dict[str, tuple[int, ...]] = {}
-    for path, places in found.items():
-        name = _name(path)
-        if name in named or name == "all":
-            raise _checks.InputError(
-                f"params has a second part named {name!r}, which is not allowed: names of blocks "
-                'must differ, and "all" is the whole tree'
-            )
-        named[name] = places
-    return {**named, "all": tuple(range(place + 1))}
-
-
-def _name(path: Any) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator="/")
-
-
-def _checked(params: Any) -> list[np.ndarray]:
-    """The leaves as float64."""
-    return [
-        _real(f"params at {_name(path)!r}" if path else "params", leaf).astype(float)
-        for path, leaf in _leaves(params)
-    ]
-
-
-def _real(name: str, values: Any) -> np.ndarray:
-    """Values as an array of whole numbers or float64, all finite."""
-    try:
-        found = np.asarray(values)
-        if not jnp.issubdtype(found.dtype, np.integer) and found.dtype != bool:
-            if not jnp.issubdtype(found.dtype, np.floating):
-                raise TypeError(f"{found.dtype} is not real")
-            found = found.astype(float)
-    except (TypeError, ValueError) as error:
-        raise _checks.InputError(
-            f"{name} has entries that are not real numbers, which is not allowed"
-        ) from error
-    if not np.all(np.isfinite(found)):
-        raise _checks.InputError(f"{name} has entries that are not finite, which is not allowed")
-    return found
+def _words(name: str, given: Any) -> tuple[str, ...]:
+    words = (given,) if isinstance(given, str) else tuple(given)
+    if not words or len(set(words)) != len(words):
+        raise _checks.InputError(f"{name}={given!r} is not allowed: {name} must be different names")
+    return words

@@ -1,11 +1,13 @@
-"""The bulk of S = (1/n) Σ_l D_l y_l y_lᵀ: Stieltjes transform, edges and density.
+"""The bulk of S = (1/n) Σ_ℓ D_ℓ y_ℓ y_ℓᵀ: Stieltjes transform, edges and density.
 
-With φ = n/d and y = z/√λ outside of F, the transform m(z) = lim tr (S − z)⁻¹/d solves
+With φ = n/d, samples per dimension, and y = z/√λ outside of the span F of anchors and weights, the
+transform m(z) = lim tr (S − z)⁻¹/d solves
 
     m = 1 / (−z + E[(D/λ) / (1 + D m/(φλ))]).
 
 Off the support m is real, and z(m) = −1/m + E[…] increases there: edges are where z'(m) = 0
-(Silverstein and Choi). On the support m is complex, and the density is Im m / π.
+(Silverstein and Choi 1995). On the support m is complex, and the density is Im m / π. For D = 1 it
+is the Marchenko–Pastur law of d/n = 1/φ dimensions per sample and variance 1/λ.
 """
 
 import itertools
@@ -15,16 +17,16 @@ import numpy as np
 from scipy.optimize import brentq
 
 GRID = 128  # points at which gaps in the support are looked for
-SPECK = 2e-3  # intervals with less of the mass than this are not separate ones
+SPECK = 2e-3  # an interval of the support with less of the mass is made by single nodes: no gap
 LEVELS = 22  # heights above the real axis, each 0.35 of the one before
 
 
 class Bulk(NamedTuple):
-    """Weights D/λ with their probabilities, and samples per dimension."""
+    """What the bulk depends on: the law of D/λ, and the number of samples per dimension."""
 
-    weights: np.ndarray  # increasing, without zeros
+    weights: np.ndarray  # values of D/λ, increasing, without zeros
     probabilities: np.ndarray  # their sum is P(D ≠ 0)
-    ratio: float
+    ratio: float  # φ = n/d
 
     def position(self, m: np.ndarray) -> np.ndarray:
         """z(m)."""
@@ -44,7 +46,10 @@ def atom(bulk: Bulk) -> float:
 
 
 def edges(bulk: Bulk) -> np.ndarray:
-    """Transforms m at the ends of the intervals of the continuous part, from left to right."""
+    """Transforms m at the ends of the intervals of the support, from left to right.
+
+    They are given as m, not as z(m), since outliers are looked for between them as functions of m.
+    """
     if len(bulk.weights) == 0:
         return np.zeros(0)
     outer = np.array([_lowest(bulk), _highest(bulk)])
@@ -52,38 +57,48 @@ def edges(bulk: Bulk) -> np.ndarray:
     grid = low + (high - low) * (np.arange(GRID) + 0.5) / GRID
     m = transform(bulk, grid)
     empty = np.abs(m.imag) * (high - low) < 1e-5
-    found = [outer[0]]
+    inner: list[float] = []
     mass = np.cumsum(m.imag) / np.sum(m.imag)
     for first, last in _stretches(empty):
-        if not SPECK < mass[first] < 1 - SPECK:  # single nodes far out, not a part of the support
+        if not SPECK < mass[first] < 1 - SPECK:
             continue
         inside = m.real[(first + last) // 2]
         ends = [_critical(bulk, inside, direction) for direction in (-1, 1)]
         if all(end is not None for end in ends):
-            found += [end for end in ends if end is not None]
-    return np.array([*found, outer[1]])
+            inner += [end for end in ends if end is not None]
+    return np.array([outer[0], *inner, outer[1]])
 
 
 def lone_ends(bulk: Bulk, positions: np.ndarray) -> np.ndarray:
-    """Ends of the spectrum of a finite matrix, whose outermost atoms are single samples.
+    """The edges of a finite matrix, at which the outermost atoms are single samples.
 
-    A sample with a large weight w makes an eigenvalue of its own, where 1 + w m/φ = 0 with m the
-    transform of all the others, if that is off their bulk.
+    A sample with a large weight w makes an eigenvalue of its own, at the z where 1 + w m(z)/φ = 0
+    with m the transform of all the others, if that z is off their bulk.
+
+    Args:
+        bulk: whose first and last atoms stand for one sample each.
+        positions: edges z of the bulk, from left to right.
+
+    Returns:
+        The edges, of which the first and the last may have moved outwards.
     """
-    found = positions.copy()
-    for place, outermost in ((-1, bulk.weights[-1] > 0), (0, bulk.weights[0] < 0)):
-        others = np.delete(np.arange(len(bulk.weights)), place)
+    moved = positions.copy()
+    for end, outermost in ((-1, bulk.weights[-1] > 0), (0, bulk.weights[0] < 0)):
+        others = np.delete(np.arange(len(bulk.weights)), end)
         if not outermost or len(others) == 0:
             continue
         rest = Bulk(bulk.weights[others], bulk.probabilities[others], bulk.ratio)
-        m = np.asarray(-bulk.ratio / bulk.weights[place])
+        m = np.asarray(-bulk.ratio / bulk.weights[end])
         if rest.slope(m) > 0:
-            found[place] = rest.position(m)
-    return found
+            moved[end] = rest.position(m)
+    return moved
 
 
 def transform(bulk: Bulk, x: np.ndarray) -> np.ndarray:
-    """m(x + i0) at real points, without the atom; Newton's method from far above downwards."""
+    """m(x + i0) at real points x, without the part of the atom at zero.
+
+    Newton's method at z = x + iη, from a large η, where m ≈ −1/z, down to one that is negligible.
+    """
     z = np.asarray(x, dtype=complex)
     height = 4 * float(np.max(np.abs(bulk.weights))) * max(1.0, 1 / bulk.ratio)
     m = -1 / (z + 1j * height)
@@ -118,7 +133,11 @@ def _lowest(bulk: Bulk) -> float:
 
 
 def _far(bulk: Bulk, sign: float) -> float:
-    """The edge next to zero if all weights have one sign: beyond m = ±∞ if S is singular."""
+    """The edge next to zero where all weights have one sign, +1 for positive ones.
+
+    If S has full rank, m rises to it from 0 on the far side of the support; if S is singular, z = 0
+    lies in between, where m passes through infinity and comes back with the other sign.
+    """
     chance = float(bulk.probabilities.sum())
     nearest = float(np.min(np.abs(bulk.weights)))
 
@@ -134,23 +153,21 @@ def _far(bulk: Bulk, sign: float) -> float:
 
 def _stretches(mask: np.ndarray) -> list[tuple[int, int]]:
     """First and last index of every run of true values that has false ones on both sides."""
-    jumps = np.flatnonzero(np.diff(mask.astype(int)))
-    found = []
-    for first, last in itertools.pairwise(jumps):
-        if mask[first + 1]:
-            found.append((int(first) + 1, int(last)))
-    return found
+    jumps = np.flatnonzero(np.diff(mask.astype(int))).tolist()
+    return [(left + 1, right) for left, right in itertools.pairwise(jumps) if mask[left + 1]]
 
 
 def _critical(bulk: Bulk, inside: float, direction: int) -> float | None:
-    """The first zero of z' from a point in a gap, on one side; None if a pole comes first."""
-    here, step = inside, 0.01 * abs(inside)
-    if bulk.slope(np.asarray(here)) <= 0:
+    """The edge of a gap: the first zero of z' from an m in it, going in one direction.
+
+    None if there is no zero in 400 steps of a hundredth of m: a pole came first.
+    """
+    m, step = inside, 0.01 * abs(inside)
+    if bulk.slope(np.asarray(m)) <= 0:
         return None
     for _ in range(400):
-        there = here + direction * step
-        if bulk.slope(np.asarray(there)) <= 0:
-            ends = sorted((here, there))
-            return float(brentq(lambda m: float(bulk.slope(np.asarray(m))), *ends))
-        here = there
+        next_m = m + direction * step
+        if bulk.slope(np.asarray(next_m)) <= 0:
+            return float(brentq(lambda m: float(bulk.slope(np.asarray(m))), *sorted((m, next_m))))
+        m = next_m
     return None

@@ -1,7 +1,8 @@
-"""The effective spectrum against closed forms and against matrices."""
+"""The effective spectrum of blocks between rows of W, against closed forms and against matrices."""
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -9,6 +10,9 @@ import pytest
 import sgdlimits as sl
 from sgdlimits import spectra
 from sgdlimits.spectra import Empirical, Training
+from sgdlimits.spectra.blocks import find_block
+from sgdlimits.spectra.effective.atoms import atoms
+from sgdlimits.spectra.effective.law import block_weights, law_at
 from sgdlimits.tasks.multi_index import MultiIndexFamily
 from sgdlimits.theory import marchenko_pastur
 
@@ -28,6 +32,7 @@ class Quadratic(MultiIndexFamily):
 
 @pytest.mark.parametrize("ratio", [0.5, 2.0, 10.0])
 def test_constant_weights_are_marchenko_pastur(ratio: float) -> None:
+    """Here ``ratio`` is samples per dimension, in the theory of the law dimensions per sample."""
     found = spectra.effective(Quadratic(precision=4.0), {"M": [[0.5]], "R": [[0.5]]}, ratio)
     low, high = marchenko_pastur.edges(1 / ratio, 1 / 4)
     assert found.edges == pytest.approx([low, high], rel=1e-6)
@@ -84,7 +89,8 @@ def test_against_matrices(number: int, matrix: str) -> None:
     predicted = spectra.effective(task, state, RATIO, matrix, block)
     low, high = predicted.edges[0], predicted.edges[-1]
     width = high - low
-    all_ = [o.value for o in predicted.outliers for _ in range(o.multiplicity)]
+    all_ = predicted.outlier_values
+    assert all_ == [o.value for o in predicted.outliers for _ in range(o.multiplicity)]
     above = sorted((x for x in all_ if x > high), reverse=True)
     below = sorted(x for x in all_ if x < low)
     # outliers nearer to an edge than a tenth of the bulk are not told from it in these dimensions
@@ -148,16 +154,44 @@ def test_alignment_and_overlaps(matrix: str) -> None:
     assert np.all(np.abs(np.mean(overlaps, axis=0) - first) < 4 * errors + 5 / dim)
 
 
-def test_the_readout_block_is_a_small_matrix() -> None:
-    task = sl.tasks.XorMixture(width=5, precision=10.0)
-    state = task.random_state(100, seed=0)
-    found = spectra.effective(task, state, 4.0, "gradient", "vv")
-    training = Training(task, 50, 1.0, 0, state)
-    weights = next(training.weights_at(np.zeros(1)))
-    values = Empirical(task, training.unseen(200_000), *weights).eigenvalues("gradient", "vv")
-    assert [o.value for o in found.outliers] == pytest.approx(values[::-1], rel=0.03, abs=2e-4)
-    assert len(found.edges) == 0
-    assert 0 < found.alignment <= 1
+class Linear(MultiIndexFamily):
+    """The loss s: its Hessian vanishes, its gradient does not."""
+
+    def __init__(self) -> None:
+        super().__init__(width=1, anchors=["a"], labels=[0.0])
+
+    def loss(self, fields: Any, readout: Any, label: Any) -> Any:
+        return jnp.sum(fields)
+
+
+def test_a_block_that_vanishes() -> None:
+    state = {"M": [[0.5]], "R": [[0.5]]}
+    zero = spectra.effective(Linear(), state, 2.0)
+    assert (zero.atom, zero.outliers, len(zero.edges)) == (1.0, [], 0)
+    assert np.isnan(zero.alignment)
+    assert zero.density([-1.0, 0.5]).tolist() == [0.0, 0.0]
+    assert repr(zero) == "EffectiveSpectrum(no bulk but zero; outliers: none)"
+    assert spectra.effective(Linear(), state, 2.0, "gradient").atom == 0.0
+
+
+def test_atoms_keep_the_second_moments() -> None:
+    """Joined or not, the nodes of a law add up to E[y yᵀ] and to E[D y yᵀ]."""
+    task, state, _ = cases()[0]
+    with jax.enable_x64(True):
+        law = law_at(task, task.check_state(state), 2**12)
+        D = block_weights(task, state, "hessian", find_block(task, 0), law)
+    ybar = law.means[:, None] + law.nodes @ law.slope.T
+    each = ybar[..., :, None] * ybar[..., None, :] + law.rest
+    joined = atoms(law, D, samples=D.size)
+    assert len(joined.D) < 700
+    assert joined.probabilities.sum() == pytest.approx(1)
+    second = np.tensordot(law.probabilities, each, 2)
+    assert joined.moments.sum(axis=0) == pytest.approx(second, abs=1e-12)
+    weighted = np.tensordot(law.probabilities * D, each, 2)
+    assert joined.matrix(0.0, 1.0) == pytest.approx(weighted, rel=2e-3, abs=1e-4)
+    covariance = np.eye(len(second)) / task.precision
+    means = np.einsum("c,ci,cj->ij", task.weights, law.means, law.means)
+    assert second == pytest.approx(covariance + means, abs=2e-3)
 
 
 def test_wrong_input_is_named() -> None:
@@ -175,3 +209,8 @@ def test_wrong_input_is_named() -> None:
         spectra.effective(task, {"M": np.eye(2), "R": -np.eye(2)}, 1.0)
     with pytest.raises(ValueError, match="precision=inf"):
         spectra.effective(sl.tasks.GaussianMixture(precision=np.inf), state, 1.0)
+    with pytest.raises(sl.InputError, match=r"task=SpikedTensor\(.* must be a multi-index task"):
+        spectra.effective(sl.tasks.SpikedTensor(), {"m": 0.0, "r2": 1.0}, 1.0)
+    xor = sl.tasks.XorMixture()
+    with pytest.raises(sl.InputError, match="block='vW1' is not allowed: it is not square"):
+        spectra.effective(xor, xor.random_state(50, seed=0), 1.0, block="vW1")

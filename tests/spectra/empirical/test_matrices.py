@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import sgdlimits as sl
-from sgdlimits.spectra import Empirical, Training, empirical
+from sgdlimits.spectra import Empirical, Training
+from sgdlimits.spectra.empirical import matrices as module
 from sgdlimits.spectra.krylov import leading_pairs, quadrature
 
 TASKS = [
@@ -76,10 +77,10 @@ def test_blocks_are_those_of_the_loss(task: Any, matrix: str) -> None:
 def test_leading_pairs_are_those_of_dense_solvers(
     matrix: str, formed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(empirical, "DENSE", 1500 if formed else 0)
+    monkeypatch.setattr(module, "DENSE", 1500 if formed else 0)
     task = sl.tasks.GaussianMixture(classes=4, precision=5.0)
     found = matrices(task, dim=120, samples=600)
-    blocks = [0, 1, (0, 1)]
+    blocks: list[Any] = [0, 1, (0, 1)]
     pairs = found.leading(matrix, blocks, rank=5)
     for number, block in enumerate(blocks):
         dense = found.dense(matrix, block)
@@ -113,6 +114,17 @@ def test_stochastic_quadrature() -> None:
     assert few.shape == even.shape == (2, 25)
 
 
+def test_stochastic_quadrature_of_few_eigenvalues() -> None:
+    """After three steps a probe has seen all: the other nodes have weight 0, and stay inside."""
+    A = np.diag([0.0] * 30 + [1.0] * 6 + [-2.0] * 4)
+    nodes, weights = quadrature(lambda u: A @ u, 40, probes=3, steps=10, seed=0)
+    heavy = weights > 1e-12
+    assert heavy.sum(axis=1).tolist() == [3, 3, 3]
+    assert np.sort(nodes[heavy].reshape(3, 3)) == pytest.approx(np.array([[-2, 0, 1.0]] * 3))
+    assert nodes.min() >= -2 - 1e-9
+    assert nodes.max() <= 1 + 1e-9
+
+
 def test_wrong_input_is_named() -> None:
     task = TASKS[1]
     found = matrices(task)
@@ -133,3 +145,30 @@ def test_wrong_input_is_named() -> None:
         few.leading("hessian", [0], 3)
     with pytest.raises(ValueError, match="rank=13 is not allowed: blocks have only 12"):
         found.leading("hessian", [0], 13)
+    with pytest.raises(sl.InputError, match=r"vectors has shape \(3,\).*length 12"):
+        found.product("hessian", 0, np.ones(3))
+    with pytest.raises(sl.InputError, match=r"vectors has shape \(12,\).*length 4"):
+        found.product("hessian", "vv", np.ones(12))
+    with pytest.raises(sl.InputError, match=r"vectors has shape \(12,\).*length 52"):
+        found.product("hessian", "all", np.ones(12))
+    with pytest.raises(sl.InputError, match="block='vW0' is not allowed: it is not square"):
+        found.density("hessian", "vW0")
+    with pytest.raises(sl.InputError, match=r"task=SpikedTensor\(.* must be a multi-index task"):
+        Empirical(sl.tasks.SpikedTensor(), sl.spectra.DataSet(found.x, found.labels), found.W)
+
+
+@pytest.mark.parametrize("block", ["W1W1", "vv", "all"])
+def test_density_has_the_moments_of_the_matrix(block: str) -> None:
+    """As many steps as rows: every probe sees the whole spectrum, and moments are unbiased.
+
+    Of 52 eigenvalues of the whole matrix 12 vanish: 40 samples make no more.
+    """
+    found, probes = matrices(TASKS[1]), 16
+    values = found.eigenvalues("gradient", block)
+    nodes, weights = found.density("gradient", block, probes=probes, steps=len(values))
+    assert weights.sum() == pytest.approx(1)
+    assert nodes.max() == pytest.approx(values[-1], rel=1e-6)
+    assert nodes.min() > -1e-9
+    each = (nodes * weights).reshape(probes, -1).sum(axis=1) * probes
+    error = each.std(ddof=1) / probes**0.5
+    assert abs(each.mean() - values.mean()) < 4 * error

@@ -68,15 +68,14 @@ def test_training_data_are_what_sgd_has_seen() -> None:
     assert not np.allclose(training.unseen(1).x, data.x)
 
 
-def test_hidden_classes() -> None:
-    task = sl.tasks.XorMixture(width=4)
-    M = np.array([[1, 0], [1, 0], [0, 1], [0, 1.0]])
-    state = {"v": np.array([1, 1, -1, -1.0]), "M": M, "R": np.eye(4)}
-    assert spectra.hidden_classes(task, state) == 2
-    with pytest.raises(ValueError, match="two-layer classifier"):
-        spectra.hidden_classes(
-            sl.tasks.GaussianMixture(classes=2), {"M": np.eye(2), "R": np.eye(2)}
-        )
+def test_weights_of_zero_align_with_nothing() -> None:
+    task = sl.tasks.GaussianMixture(classes=2, precision=5.0)
+    zero = {"M": np.zeros((2, 2)), "R": np.diag([0.0, 1.0])}
+    found = spectra.track(task, dim=20, samples=50, times=[0.0, 0.5], init=zero)
+    assert np.all(np.isnan(found.alignment.values[0, :, 0]))
+    assert np.all(np.isfinite(found.alignment.values[0, :, 1]))
+    assert np.isnan(found.residual.values[0]).tolist() == [True, False]
+    assert np.all(np.isfinite(found.alignment.values[1]))
 
 
 def test_wrong_input_is_named() -> None:
@@ -93,19 +92,7 @@ def test_wrong_input_is_named() -> None:
         spectra.track(task, dim=20, samples=5, times=[0.0], blocks=["W0W1"])
     with pytest.raises(ValueError, match="dim=1 is not allowed"):
         spectra.track(task, dim=1, samples=5, times=[0.0])
-
-
-def test_transitions_in_time() -> None:
-    """An outlier of the gradient matrix enters the bulk as a class is learned, and is timed."""
-    task = sl.tasks.GaussianMixture(classes=2, precision=5.0, ridge=0.02)
-    limit = sl.effective_dynamics(task)
-    solution = limit.solve({"M": np.zeros((2, 2)), "R": np.eye(2)}, time=20.0, points=9)
-    path = spectra.effective_path(task, solution, ratio=3.0, matrix="hessian", nodes=2**10)
-    assert path.dataset.outliers.shape[0] == 9
-    counts = np.isfinite(path.dataset.outliers.values).sum(axis=1)
-    assert sum(change for _, _, change in path.transitions) == counts[-1] - counts[0]
-    for time, _, _ in path.transitions:
-        place = np.searchsorted(solution.time.values, time)
-        assert counts[place] != counts[place - 1]
-    with pytest.raises(ValueError, match="of one run"):
-        spectra.effective_path(task, solution.drop_vars("M"), ratio=3.0)
+    with pytest.raises(sl.InputError, match=r"full='no' is not allowed"):
+        spectra.track(task, dim=20, samples=5, times=[0.0], full="no")  # type: ignore[arg-type]
+    with pytest.raises(sl.InputError, match=r"task=SpikedTensor\(.* must be a multi-index task"):
+        spectra.track(sl.tasks.SpikedTensor(), dim=20, samples=5, times=[0.0])
