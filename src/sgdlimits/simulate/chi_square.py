@@ -28,7 +28,7 @@ _SERIES: tuple[tuple[float, ...], ...] = (
 
 
 def from_normal(z: Float[Array, "..."], dof: Float[Array, ""]) -> Float[Array, "..."]:
-    """A chi-square number with ``dof`` >= 100 degrees of freedom from a standard normal one.
+    """A chi-square number with ``dof`` ≥ 100 degrees of freedom from a standard normal one.
 
     The Cornish–Fisher series to eighth order: its distribution function is within 1e-10 of the
     exact one at dof = 100 and within 2e-13 at dof = 500, far below what 10¹⁸ draws resolve.

@@ -107,7 +107,7 @@ class RescaledSDE:
     ) -> xr.DataArray:
         """Paths over ``run``, ``time`` and ``statistic``: rescaled ones, and the others as is.
 
-        At a finite ``dim`` growth may be faster than exponential: paths that reach infinity before
+        At a finite ``dim`` growth may be faster than exponential: paths that reach ∞ before
         ``time`` are not finite from there on.
 
         Args:

@@ -52,7 +52,9 @@ class EffectiveSpectrum(Settings):
                 spectra = sl.results.over(
                     "ratio", self.ratios, lambda ratio: self.spectra(task, state, ratio, seed)
                 )
-                return spectra.assign({name: (task.dims[name], state[name]) for name in state})
+                return spectra.assign(
+                    {name: (task.layout.dims[name], state[name]) for name in state}
+                )
 
             return sl.results.over("time", self.times, at)
 

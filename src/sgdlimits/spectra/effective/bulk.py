@@ -136,7 +136,7 @@ def _far(bulk: Bulk, sign: float) -> float:
     """The edge next to zero where all weights have one sign, +1 for positive ones.
 
     If S has full rank, m rises to it from 0 on the far side of the support; if S is singular, z = 0
-    lies in between, where m passes through infinity and comes back with the other sign.
+    lies in between, where m passes through ∞ and comes back with the other sign.
     """
     chance = float(bulk.probabilities.sum())
     nearest = float(np.min(np.abs(bulk.weights)))
