@@ -2,14 +2,17 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from sgdlimits import _checks
 from sgdlimits._precision import as_arrays, double_precision
 from sgdlimits._types import Number, StateLike
 from sgdlimits.spectra.blocks import multi_index
+from sgdlimits.tasks import MultiIndexFamily
 
 
 @double_precision
@@ -53,11 +56,21 @@ def hidden_classes(task: Any, state: StateLike, margin: Number = 0.1) -> int:
     values = checked.check_state(state)
     fields = jnp.asarray(np.asarray(checked.means) @ values["M"].T)
     readout = jnp.asarray(values["v"]) if checked.trained else None
-    loss = as_arrays(checked).loss
-    each = jax.vmap(jax.vmap(lambda s, y: loss(s, readout, y), (None, 0)), (0, None))
-    losses = np.asarray(each(fields, jnp.asarray(labels)))  # (components, labels)
+    losses = np.asarray(_losses(as_arrays(checked), fields, readout, jnp.asarray(labels)))
     own = np.searchsorted(labels, np.asarray(checked.labels))[:, None]
     others = losses.copy()
     np.put_along_axis(others, own, np.inf, axis=1)
     margins = others.min(axis=1) - np.take_along_axis(losses, own, axis=1)[:, 0]
     return int(np.sum(margins > least))
+
+
+@eqx.filter_jit
+def _losses(
+    task: MultiIndexFamily,
+    fields: Float[Array, "k K"],
+    readout: Float[Array, " K"] | None,
+    labels: Float[Array, " labels"],
+) -> Float[Array, "k labels"]:
+    """The loss at the mean of every component, with every label."""
+    with_labels = jax.vmap(lambda s, y: task.loss(s, readout, y), (None, 0))
+    return jax.vmap(with_labels, (0, None))(fields, labels)
