@@ -53,6 +53,7 @@ def multi_index(seed: int = 0) -> xr.Dataset:
             "seed": 0,
             "note": None,
         },
+        states=["v", "M", "R"],
         symmetric=["R"],
     )
 
@@ -282,6 +283,7 @@ def pca(snr: float, seed: int = 0, *, dim: int = 100, times: int = 3) -> xr.Data
         {"m": ("run", "time"), "diverged": ("run",)},
         {"run": np.arange(2), "time": time},
         {"kind": "simulation", "parameters": {"order": 2, "snr": snr}, "dim": dim, "seed": seed},
+        states=["m"],
     )
 
 

@@ -15,7 +15,6 @@ from sgdlimits._warn import warn
 
 _ALONG = ("time", "point")  # a statistic moves along one of these
 _MANY = ("run", "branch")  # and there may be several of it
-_FLAGS = ("diverged", "diverged_at")  # of runs; no statistics
 _FLAT = re.compile(r"\s*([^\[\]]+?)\s*(?:\[(.*)\])?\s*")  # variable, or variable[index,index]
 _SHOWN = 60  # flat names in an error message: a wide network has thousands
 
@@ -26,12 +25,13 @@ def build(
     coords: Mapping[str, Any],
     attrs: Mapping[str, Any],
     *,
+    states: Collection[str] = (),
     symmetric: Collection[str] = (),
 ) -> xr.Dataset:
     """Return a result from arrays, the names of their axes, coordinate values and attributes.
 
-    Variables keep their order; statistics over time note which axes are their own, and those that
-    are ``symmetric`` in their last two axes say so: flat names then list their upper triangle.
+    Variables keep their order. ``states`` are those that make up a state of the task, ``symmetric``
+    those of them that are symmetric matrices: flat names then list their upper triangle.
 
     The package's ``version`` is added to the attributes. Attributes are numbers or text in every
     file format, so anything else (dicts, lists, None, booleans) becomes a JSON string.
@@ -55,9 +55,9 @@ def build(
                     f"{name} has {size} entries along {axis}"
                 )
         own = " ".join(axis for axis in axes if axis not in _ALONG + _MANY)
-        kinds: dict[str, Any] = {"axes": own} if own and _ALONG[0] in axes else {}
+        kinds: dict[str, Any] = {"axes": own} if own and name in states else {}
         variables[name] = (axes, data, kinds | ({"symmetric": 1} if name in symmetric else {}))
-    always = {"order": list(statistics), "version": __version__}
+    always = {"order": list(statistics), "states": list(states), "version": __version__}
     notes = {name: encoded(value) for name, value in {**attrs, **always}.items()}
     return xr.Dataset(variables, dict(coords), notes)
 
@@ -79,7 +79,7 @@ def divergence(values: Mapping[str, np.ndarray], times: np.ndarray) -> dict[str,
             f"{int(diverged.sum())} of {len(diverged)} runs diverged, the first at time "
             f"{np.nanmin(at):.3g}: see `diverged` and `diverged_at`; is the step too large?"
         )
-    return dict(zip(_FLAGS, (diverged, at), strict=True))
+    return {"diverged": diverged, "diverged_at": at}
 
 
 def parameters(dataset: xr.Dataset) -> dict[str, Any]:
@@ -148,10 +148,10 @@ def state(
     >>> state(runs, time=0.2)
     {'m': array([0., 0.])}
     """
-    names = [name for name in _ordered(dataset) if name not in _FLAGS]
-    if "time" in dataset.dims:
-        names = [name for name in names if "time" in dataset[name].dims]
-    if not names or ("time" not in dataset.dims and "order" not in dataset.attrs):
+    noted = _decoded(dataset, "states") or []
+    moving = [name for name in _ordered(dataset) if _moves(dataset[name])]
+    names = [name for name in noted if name in dataset.data_vars] or moving
+    if not names:
         raise _checks.InputError(
             f"dataset={list(dataset.data_vars)} is not allowed: it must hold statistics of a task"
         )

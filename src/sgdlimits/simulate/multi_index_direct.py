@@ -13,7 +13,7 @@ from sgdlimits._types import Index, State
 from sgdlimits.simulate.base import Process
 from sgdlimits.tasks import MultiIndexFamily
 
-Weights = tuple[Float[Array, "runs K"] | None, Float[Array, "runs K d"]]
+Carry = tuple[Float[Array, "runs K"] | None, Float[Array, "runs K d"]]
 
 
 class MultiIndexDirect(Process):
@@ -30,22 +30,22 @@ class MultiIndexDirect(Process):
     anchors: Float[Array, "r d"]
     spike: Float[Array, "r r"]  # square root of the covariance added to the anchor fields
 
-    def start(self, states: State) -> Weights:
+    def start(self, states: State) -> Carry:
         """Weights that realise the given v, M and R."""
         return weights_from_state(self.task, states, self.dim)
 
-    def advance(self, carry: Weights, key: Array, first: Index, last: Index) -> Weights:
+    def advance(self, carry: Carry, key: Array, first: Index, last: Index) -> Carry:
         """Step i of run j uses key (j, i)."""
         keys = jax.vmap(lambda j: jax.random.fold_in(key, j))(
             self.offset + jnp.arange(carry[1].shape[0])
         )
 
-        def body(i: Index, carry: Weights) -> Weights:
+        def body(i: Index, carry: Carry) -> Carry:
             return jax.vmap(self._step)(carry, jax.vmap(lambda k: jax.random.fold_in(k, i))(keys))
 
         return jax.lax.fori_loop(first, last, body, carry)
 
-    def observe(self, carry: Weights) -> dict[str, Float[Array, "runs ..."]]:
+    def observe(self, carry: Carry) -> dict[str, Float[Array, "runs ..."]]:
         """The statistics v, M = WAᵀ and R, the Gram matrix outside the first r coordinates."""
         v, W = carry
         outside = W[..., len(self.task.anchors) :]
@@ -88,7 +88,7 @@ class MultiIndexDirect(Process):
         return v, W
 
 
-def weights_from_state(task: MultiIndexFamily, states: State, dim: int) -> Weights:
+def weights_from_state(task: MultiIndexFamily, states: State, dim: int) -> Carry:
     """Weights in R^dim whose statistics are the given ones (runs along axis 0).
 
     The parts orthogonal to the anchors fill the K coordinates after the anchors': by rotation

@@ -183,5 +183,5 @@ def _dataset(
             "seed": seed,
             "method": method,
         },
-        symmetric=task.layout.symmetric,
+        **task.layout.kinds,
     )

@@ -94,6 +94,11 @@ class Layout:
         """Names of the symmetric matrices."""
         return [statistic.name for statistic in self.statistics if statistic.symmetric]
 
+    @property
+    def kinds(self) -> dict[str, list[str]]:
+        """What results note of the statistics: their names, and those of symmetric matrices."""
+        return {"states": list(self.shapes), "symmetric": self.symmetric}
+
     @functools.cached_property
     def nonnegative(self) -> list[str]:
         """Flat names of what cannot be negative: the diagonals of Gram matrices among them."""

@@ -206,5 +206,5 @@ def _dataset(
         {name: over + dims for name, dims in layout.dims.items()},
         coords | layout.coords,
         attrs,
-        symmetric=layout.symmetric,
+        **layout.kinds,
     )

@@ -40,4 +40,4 @@ def to_dataset(
         dims |= dict.fromkeys(flags, ("run",))
     else:
         states = {name: x[0] for name, x in states.items()}
-    return results.build(states | flags, dims, coords, attrs, symmetric=layout.symmetric)
+    return results.build(states | flags, dims, coords, attrs, **layout.kinds)

@@ -101,7 +101,7 @@ def drift_in_plane(  # noqa: D417 - a method: self needs no word
         "others": OTHERS[plane.slaved],
     }
     coords = {"x": plane.x_values, "y": plane.y_values} | task.layout.coords
-    return results.build(arrays, dims, coords, attrs, symmetric=task.layout.symmetric)
+    return results.build(arrays, dims, coords, attrs, **task.layout.kinds)
 
 
 def _check_plane(

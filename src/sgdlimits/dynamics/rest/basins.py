@@ -177,7 +177,7 @@ def _summary(task: Task, basins: Basins, confidence: float, attrs: Mapping[str, 
     lost = int(np.sum(basins.reached == NOWHERE))
     extra = {"kind": "basins", "starts": total, "not_arrived": lost, "confidence": confidence}
     attrs = {**attrs, **extra}
-    return results.build(values, dims, coords, attrs, symmetric=task.layout.symmetric)
+    return results.build(values, dims, coords, attrs, **task.layout.kinds)
 
 
 def exact_interval(

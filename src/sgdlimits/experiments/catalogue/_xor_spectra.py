@@ -57,7 +57,7 @@ class Readout(XorSpectra):
         spectra = [
             sl.spectra.effective(task, state, self.ratio, matrix, "vv") for matrix in matrices
         ]
-        values = [[outlier.value for outlier in spectrum.outliers] for spectrum in spectra]
+        values = [spectrum.eigenvalues for spectrum in spectra]
         return xr.DataArray(values, {"matrix": list(matrices)}, ("matrix", "rank"))
 
     def draw_eigenvalues(

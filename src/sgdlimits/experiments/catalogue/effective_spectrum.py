@@ -112,7 +112,7 @@ class EffectiveSpectrum(Settings):
         for row, (name, matrix) in zip(panels, rows, strict=True):
 
             def one(panel: Axes, part: xr.Dataset) -> None:
-                state = sl.results.state(part)
+                state = {key: part[key].values for key in TASKS[name].shapes}
                 predicted = sl.spectra.effective(TASKS[name], state, ratio, matrix, dim=dim)
                 sl.plot.spectrum(part.spectrum.isel(index=slice(dim)), predicted, axes=panel)
                 title = f"{name}: {MATRICES[matrix]}, t = {float(part.time):g}"

@@ -37,7 +37,7 @@ class PcaEquator(MatrixPca):
             times = np.linspace(0, self.time, 51)
             sde: Any = sl.effective_dynamics(matrix(snr)).rescaled(at=EQUATOR)
             start = np.diag([1.0, 2.0])  # of √n·m and √n·(r² − 1) for x ~ N(0, I/n)
-            variances = [sde.covariance(time, initial=start)[0, 0] for time in times]
+            variances = [sde.covariance(time, init=start)[0, 0] for time in times]
             return xr.Dataset({"variance": ("time", variances)}, {"time": times})
 
         return {

@@ -202,4 +202,5 @@ def _dataset(
         "task": type(task).__name__,
         "parameters": task.parameters(),
     } | attrs
-    return results.build(values, {name: dims[name] for name in values}, coords, about)
+    own = {name: dims[name] for name in values}
+    return results.build(values, own, coords, about, **task.layout.kinds)
