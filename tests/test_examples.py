@@ -16,6 +16,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
         ("pca_portrait", "stable at m"),
         ("digits_spectra", "gradient out start  9"),
         ("tensor_bifurcation", "order 4: fold at snr = [6.75, 6.75]"),
+        ("differentiate_the_limit", "closed form 0.527046276695"),
     ],
 )
 def test_example(
