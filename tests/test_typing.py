@@ -79,7 +79,7 @@ def test_help_shows_the_types(function: object) -> None:
 def test_help_on_a_task_is_about_the_task() -> None:
     import pydoc
 
-    text = pydoc.render_doc(sl.tasks.XorMixture, renderer=pydoc.plaintext)
+    text = pydoc.render_doc(sl.tasks.XorMixture, renderer=pydoc.plaintext)  # type: ignore[attr-defined]
     assert "precision: float = 10.0" in text
     assert "precision: λ" in text
     assert "__dataclass_fields__" not in text

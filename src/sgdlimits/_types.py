@@ -44,4 +44,5 @@ Word = str
 Flag = bool
 StateLike = Mapping[str, Any]  # anything that can be read as a state: numbers, lists or arrays
 Matrix = Sequence[Sequence[float]] | np.ndarray
+Numeric = float | Sequence[Any] | np.ndarray  # a number, or numbers in an array of any shape
 Numbers = Sequence[float] | np.ndarray | xr.DataArray  # such as times, or values along an axis

@@ -126,4 +126,4 @@ def test_too_many_steps_and_samples() -> None:
     with pytest.raises(sl.InputError, match="dim=3 is not allowed"):
         anchors(SOFTMAX, 3)
     with pytest.raises(sl.InputError, match="must be a multi-index task"):
-        anchors(sl.tasks.SpikedTensor(), 20)
+        anchors(sl.tasks.SpikedTensor(), 20)  # type: ignore[arg-type]

@@ -89,7 +89,7 @@ def test_tasks_without_hidden_classes_are_refused() -> None:
     with pytest.raises(sl.InputError, match=r"task=MultiIndexTask\(.*one label only"):
         hidden_classes(single, {"M": [[1.0]], "R": [[1.0]]})
     with pytest.raises(sl.InputError, match=r"task=SpikedTensor\(.*must be a multi-index task"):
-        hidden_classes(sl.tasks.SpikedTensor(), {"m": 0.0, "r2": 1.0})
+        hidden_classes(sl.tasks.SpikedTensor(), {"m": 0.0, "r2": 1.0})  # type: ignore[arg-type]
     xor = sl.tasks.XorMixture()
     with pytest.raises(sl.InputError, match="margin=-1 is not allowed"):
         hidden_classes(xor, xor.random_state(20, seed=0), margin=-1)

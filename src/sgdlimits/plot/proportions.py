@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from sgdlimits import _checks
-from sgdlimits._types import WholeNumber, Word
+from sgdlimits._types import Number, Numbers, WholeNumber, Word
 from sgdlimits.plot import style
 from sgdlimits.plot._axes import one_panel
 
@@ -22,7 +22,7 @@ def proportions(
     total: WholeNumber,
     x: Sequence[Any] | np.ndarray | xr.DataArray,
     *,
-    expected: Any = None,
+    expected: Number | Numbers | None = None,
     label: Word | None = None,
     color: Word = style.SIMULATION,
     axes: Axes | None = None,
@@ -62,7 +62,9 @@ def proportions(
     with style.figure_style():
         figure, panel = one_panel(axes, (5.6, 3.8))
         if expected is not None and np.ndim(expected) == 0:
-            panel.axhline(float(expected), color=style.LIMIT, linestyle="--", label="predicted")
+            panel.axhline(
+                float(np.asarray(expected)), color=style.LIMIT, linestyle="--", label="predicted"
+            )
         elif expected is not None:
             predicted = _checks.array("expected", np.asarray(expected), points.shape)
             look: Any = {"ls": "none", "marker": "_", "ms": 22, "mew": 2} if words else {}

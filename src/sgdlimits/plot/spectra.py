@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sgdlimits import _checks
-from sgdlimits._types import WholeNumber, Word
+from sgdlimits._types import Numbers, Numeric, WholeNumber, Word
 from sgdlimits.plot import style
 from sgdlimits.plot._axes import given_panels, one_panel
 
@@ -137,7 +137,7 @@ def alignment(
     return figure
 
 
-def eigenvectors(vectors: Any, marked: Any = (), axes: Axes | None = None) -> Figure:
+def eigenvectors(vectors: Numeric, marked: Numbers = (), axes: Axes | None = None) -> Figure:
     """Draw eigenvectors coordinate by coordinate, as in Figure 2.2 of BGHJ23.
 
     Args:

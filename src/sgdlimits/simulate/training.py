@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int
 
 from sgdlimits import _checks
 from sgdlimits._precision import double_precision
-from sgdlimits._types import Number, StateLike, WholeNumber
+from sgdlimits._types import Number, Numbers, StateLike, WholeNumber
 from sgdlimits.simulate.multi_index_direct import MultiIndexDirect, make_direct
 from sgdlimits.tasks import MultiIndexFamily
 
@@ -61,7 +61,7 @@ class Training:
     @double_precision
     def __init__(
         self,
-        task: Any,
+        task: MultiIndexFamily,
         dim: WholeNumber,
         step: Number = 1.0,
         seed: WholeNumber = 0,
@@ -78,7 +78,7 @@ class Training:
         self._key = jax.random.key(self.seed)
         self._start = {name: value[None] for name, value in start.items()}  # an axis of one run
 
-    def weights_at(self, times: Any) -> Iterator[Weights]:
+    def weights_at(self, times: Numbers) -> Iterator[Weights]:
         """Train, and give the weights at each of the times.
 
         Args:
@@ -133,7 +133,7 @@ class Training:
         return DataSet(np.asarray(x), np.asarray(labels, dtype=float))
 
 
-def anchors(task: Any, dim: WholeNumber) -> np.ndarray:
+def anchors(task: MultiIndexFamily, dim: WholeNumber) -> np.ndarray:
     """The anchors of a task as rows in ℝᵈ: the Cholesky factor of their Gram matrix, then zeros.
 
     >>> import sgdlimits as sl
@@ -147,7 +147,7 @@ def anchors(task: Any, dim: WholeNumber) -> np.ndarray:
     return rows
 
 
-def increasing_times(times: Any) -> np.ndarray:
+def increasing_times(times: Numbers) -> np.ndarray:
     """Times as an array, if there is one at least, none is negative and they increase strictly."""
     grid = _checks.array("times", times, None)
     if grid.ndim != 1 or len(grid) == 0 or grid[0] < 0 or np.any(np.diff(grid) <= 0):
@@ -158,7 +158,7 @@ def increasing_times(times: Any) -> np.ndarray:
     return grid
 
 
-def _multi_index(task: Any) -> MultiIndexFamily:
+def _multi_index(task: MultiIndexFamily) -> MultiIndexFamily:
     if not isinstance(task, MultiIndexFamily):
         raise _checks.InputError(
             f"task={task!r} is not allowed: task must be a multi-index task, with weight vectors "

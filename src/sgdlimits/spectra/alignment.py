@@ -1,16 +1,14 @@
 """How far vectors and matrices live in a subspace (BGHJ23, Definitions 2.1 and 2.2)."""
 
-from typing import Any
-
 import numpy as np
 
 from sgdlimits import _checks
-from sgdlimits._types import WholeNumber
+from sgdlimits._types import Numeric, WholeNumber
 
 _TINY = 1e-12  # directions of a basis below this, relative to the largest, do not count
 
 
-def alignment(vector: Any, basis: Any) -> float:
+def alignment(vector: Numeric, basis: Numeric) -> float:
     """The part of a vector in a subspace, ρ(v, B) = |P_B v| / |v|.
 
     B is the span of the columns of ``basis``, P_B the projector on it.
@@ -28,7 +26,7 @@ def alignment(vector: Any, basis: Any) -> float:
     return float(np.minimum(1.0, np.linalg.norm(Q.T @ v) / np.linalg.norm(v)))
 
 
-def escape(matrix: Any, basis: Any) -> float:
+def escape(matrix: Numeric, basis: Numeric) -> float:
     """The least ε such that a matrix lives in a subspace B up to ε: ‖(1 − P_B) A‖ / ‖A‖.
 
     A lives in B up to ε if the image of A − M is in B for some M with ‖M‖ ≤ ε ‖A‖, in operator
@@ -47,7 +45,7 @@ def escape(matrix: Any, basis: Any) -> float:
     return float(np.linalg.norm(A - Q @ (Q.T @ A), 2) / np.linalg.norm(A, 2))
 
 
-def lives_in(what: Any, basis: Any, error: float) -> bool:
+def lives_in(what: Numeric, basis: Numeric, error: float) -> bool:
     """Whether a vector or a matrix lives in the span of the columns of ``basis``, up to ``error``.
 
     A vector does if ρ ≥ 1 − error (:func:`alignment`), a matrix if ε ≤ error (:func:`escape`).
@@ -61,7 +59,7 @@ def lives_in(what: Any, basis: Any, error: float) -> bool:
     return escape(what, basis) <= allowed + _TINY
 
 
-def principal_angles(first: Any, second: Any) -> np.ndarray:
+def principal_angles(first: Numeric, second: Numeric) -> np.ndarray:
     """Angles between the spans of the columns of two bases, in radians, increasing.
 
     >>> principal_angles(np.eye(3)[:, :2], np.eye(3)[:, 1:]).round(6).tolist()
@@ -73,7 +71,7 @@ def principal_angles(first: Any, second: Any) -> np.ndarray:
     return np.arccos(cosines)
 
 
-def leading_space(matrix: Any, rank: WholeNumber) -> np.ndarray:
+def leading_space(matrix: Numeric, rank: WholeNumber) -> np.ndarray:
     """E_k(A): orthonormal eigenvectors, in columns, of the k leading eigenvalues of a matrix.
 
     Leading are those of largest absolute value; k is ``rank``, and the matrix symmetric.
@@ -88,7 +86,7 @@ def leading_space(matrix: Any, rank: WholeNumber) -> np.ndarray:
     return vectors[:, np.argsort(-np.abs(values))[:k]]
 
 
-def orthonormal(basis: Any, size: int) -> np.ndarray:
+def orthonormal(basis: Numeric, size: int) -> np.ndarray:
     """An orthonormal basis of the span of the columns; dependent columns count once."""
     B = _checks.array("basis", basis, None)
     if B.ndim != 2 or len(B) != size or not np.any(B):

@@ -1,7 +1,5 @@
 """How many components of a mixture a network has learned to tell from the others."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -16,7 +14,7 @@ from sgdlimits.tasks import MultiIndexFamily
 
 
 @double_precision
-def hidden_classes(task: Any, state: StateLike, margin: Number = 0.1) -> int:
+def hidden_classes(task: MultiIndexFamily, state: StateLike, margin: Number = 0.1) -> int:
     """Count the components of the data that a network discerns.
 
     Several components may carry the same label, as the four Gaussians of XOR do: they are classes

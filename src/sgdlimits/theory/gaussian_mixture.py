@@ -5,14 +5,14 @@ with ridge (β/2)‖x‖², β = ``ridge``. States are the overlaps M_ab = ⟨x�
 of the parts of x¹ … xᵏ that are orthogonal to the means. Time t = δ·steps.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logsumexp, softmax
 
 from sgdlimits import _checks
-from sgdlimits._types import Number, WholeNumber
+from sgdlimits._types import Number, Numeric, WholeNumber
 from sgdlimits.theory._inputs import gram_of_means, square, symmetric
 
 
@@ -24,7 +24,12 @@ class Velocity(NamedTuple):
 
 
 def noiseless_drift(
-    overlaps: Any, orthogonal: Any, *, weights: Any, ridge: Number, means_gram: Any = None
+    overlaps: Numeric,
+    orthogonal: Numeric,
+    *,
+    weights: Numeric,
+    ridge: Number,
+    means_gram: Numeric | None = None,
 ) -> Velocity:
     """Effective drift of (M, R) at infinite precision.
 
@@ -47,7 +52,7 @@ def noiseless_drift(
     return Velocity(dm, -2 * beta * symmetric("orthogonal", orthogonal, k))
 
 
-def energy(overlaps: Any, orthogonal: Any, *, weights: Any, ridge: Number) -> float:
+def energy(overlaps: Numeric, orthogonal: Numeric, *, weights: Numeric, ridge: Number) -> float:
     """Population loss at infinite precision for orthonormal means; M follows its gradient flow.
 
         𝓗 = −Σ_a p_a M_aa + Σ_a p_a log Σ_b e^(M_ba) + (β/2)(‖M‖² + tr R)
@@ -88,6 +93,6 @@ def orthonormal_overlap(classes: WholeNumber, weight: Number, ridge: Number) -> 
     return float(brentq(excess, 0.0, p / beta, xtol=1e-15, rtol=1e-14))
 
 
-def _state(overlaps: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
+def _state(overlaps: Numeric, weights: Numeric) -> tuple[np.ndarray, np.ndarray]:
     m = square("overlaps", overlaps)
     return m, _checks.probabilities("weights", weights, len(m))

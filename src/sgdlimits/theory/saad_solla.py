@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sgdlimits import _checks
-from sgdlimits._types import Number
+from sgdlimits._types import Number, Numeric
 from sgdlimits.theory._inputs import numbers, symmetric
 
 
@@ -22,7 +22,7 @@ class Velocity(NamedTuple):
 
 
 def drift(
-    student_gram: Any, overlaps: Any, teacher_gram: Any, *, step: Number, noise: Number = 0.0
+    student_gram: Any, overlaps: Numeric, teacher_gram: Any, *, step: Number, noise: Number = 0.0
 ) -> Velocity:
     """Time derivatives of (Q, R).
 
@@ -50,7 +50,7 @@ def drift(
     return Velocity(eta * (pull + pull.T) + eta**2 * square, eta * learning[:, students:])
 
 
-def generalization_error(student_gram: Any, overlaps: Any, teacher_gram: Any) -> float:
+def generalization_error(student_gram: Any, overlaps: Numeric, teacher_gram: Any) -> float:
     """Half the mean squared error on noiseless labels.
 
         ½ Σ_ab ε_a ε_b I₂(a, b),   I₂(a, b) = (2/π) arcsin(C_ab/√((1 + C_aa)(1 + C_bb)))
@@ -96,7 +96,7 @@ def _lambda4(c: np.ndarray, students: int) -> np.ndarray:
 
 
 def _fields(
-    student_gram: Any, overlaps: Any, teacher_gram: Any
+    student_gram: Any, overlaps: Numeric, teacher_gram: Any
 ) -> tuple[np.ndarray, int, np.ndarray]:
     """Covariance of all fields, the number of students, and the signs of the fields in y - f."""
     students = max(len(np.atleast_1d(numbers("student_gram", student_gram))), 1)

@@ -9,13 +9,13 @@ matrix R of the rest of W obeys dR/dt = −2αR.
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
 from sgdlimits import _checks
-from sgdlimits._types import Number, WholeNumber
+from sgdlimits._types import Number, Numeric, WholeNumber
 from sgdlimits.theory._inputs import below, xor_state
 from sgdlimits.theory._rings import fluctuation_matrix
 
@@ -53,7 +53,9 @@ class Components(NamedTuple):
     stable: int
 
 
-def noiseless_drift(readout: Any, mu_overlaps: Any, nu_overlaps: Any, *, ridge: Number) -> Velocity:
+def noiseless_drift(
+    readout: Numeric, mu_overlaps: Numeric, nu_overlaps: Numeric, *, ridge: Number
+) -> Velocity:
     """Effective drift of (v, m^μ, m^ν) at infinite precision, for any width.
 
         dvᵢ/dt    = (m^μ_i s^μ_i − m^ν_i s^ν_i)/4 − αvᵢ
@@ -83,7 +85,7 @@ def noiseless_drift(readout: Any, mu_overlaps: Any, nu_overlaps: Any, *, ridge: 
 
 
 def noiseless_diffusion(
-    readout: Any, mu_overlaps: Any, nu_overlaps: Any, *, step: Number = 1.0
+    readout: Numeric, mu_overlaps: Numeric, nu_overlaps: Numeric, *, step: Number = 1.0
 ) -> np.ndarray:
     """Diffusion matrix c·JVJᵀ in (v, m^μ, m^ν), c = ``step``.
 
@@ -107,7 +109,9 @@ def noiseless_diffusion(
     return c * np.cov(np.array(gradients).T, bias=True)
 
 
-def population_loss(readout: Any, mu_overlaps: Any, nu_overlaps: Any, *, ridge: Number) -> float:
+def population_loss(
+    readout: Numeric, mu_overlaps: Numeric, nu_overlaps: Numeric, *, ridge: Number
+) -> float:
     """Population loss at infinite precision, for R = 0.
 
         Φ = ¼ Σ_± [log(1 + e^(−v·relu(±m^μ))) + log(1 + e^(v·relu(±m^ν)))]
@@ -139,7 +143,7 @@ def ring_radius_squared(ridge: Number) -> float:
     return math.log1p(-4 * alpha) - math.log(4 * alpha)
 
 
-def rings_jacobian(point: Any, *, ridge: Number) -> np.ndarray:
+def rings_jacobian(point: Numeric, *, ridge: Number) -> np.ndarray:
     """Drift matrix of the fluctuations about a point on two rings of two neurons each.
 
     The point is v = a = ``point`` with m^μ_i = aᵢ > 0 for i = 1, 2 and m^ν_i = aᵢ < 0 for i = 3, 4.
@@ -162,7 +166,7 @@ def rings_jacobian(point: Any, *, ridge: Number) -> np.ndarray:
     return fluctuation_matrix((ridge - 4 * ridge**2) * np.outer(a, a) * within, ridge)
 
 
-def rings_diffusion(point: Any, *, ridge: Number, step: Number = 1.0) -> np.ndarray:
+def rings_diffusion(point: Numeric, *, ridge: Number, step: Number = 1.0) -> np.ndarray:
     """Diffusion matrix of the same fluctuations: of rank two, with anticorrelated rings.
 
         Σ_ij = cα²w_ij aᵢaⱼ,   w_ij = 3 within a ring and −1 across,   c = ``step``
@@ -250,7 +254,7 @@ def success_probability(width: WholeNumber) -> float:
     )
 
 
-def _on_rings(point: Any, ridge: Number) -> np.ndarray:
+def _on_rings(point: Numeric, ridge: Number) -> np.ndarray:
     square = ring_radius_squared(ridge)
     a = _checks.array("point", point, (4,))
     sizes = np.array([a[:2] @ a[:2], a[2:] @ a[2:]])

@@ -210,7 +210,7 @@ def test_wrong_input_is_named() -> None:
     with pytest.raises(ValueError, match="precision=inf"):
         spectra.effective(sl.tasks.GaussianMixture(precision=np.inf), state, 1.0)
     with pytest.raises(sl.InputError, match=r"task=SpikedTensor\(.* must be a multi-index task"):
-        spectra.effective(sl.tasks.SpikedTensor(), {"m": 0.0, "r2": 1.0}, 1.0)
+        spectra.effective(sl.tasks.SpikedTensor(), {"m": 0.0, "r2": 1.0}, 1.0)  # type: ignore[arg-type]
     xor = sl.tasks.XorMixture()
     with pytest.raises(sl.InputError, match="block='vW1' is not allowed: it is not square"):
         spectra.effective(xor, xor.random_state(50, seed=0), 1.0, block="vW1")

@@ -154,7 +154,7 @@ def test_wrong_input_is_named() -> None:
     with pytest.raises(sl.InputError, match="block='vW0' is not allowed: it is not square"):
         found.density("hessian", "vW0")
     with pytest.raises(sl.InputError, match=r"task=SpikedTensor\(.* must be a multi-index task"):
-        Empirical(sl.tasks.SpikedTensor(), sl.spectra.DataSet(found.x, found.labels), found.W)
+        Empirical(sl.tasks.SpikedTensor(), sl.spectra.DataSet(found.x, found.labels), found.W)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("block", ["W1W1", "vv", "all"])

@@ -95,4 +95,4 @@ def test_wrong_input_is_named() -> None:
     with pytest.raises(sl.InputError, match=r"full='no' is not allowed"):
         spectra.track(task, dim=20, samples=5, times=[0.0], full="no")  # type: ignore[arg-type]
     with pytest.raises(sl.InputError, match=r"task=SpikedTensor\(.* must be a multi-index task"):
-        spectra.track(sl.tasks.SpikedTensor(), dim=20, samples=5, times=[0.0])
+        spectra.track(sl.tasks.SpikedTensor(), dim=20, samples=5, times=[0.0])  # type: ignore[arg-type]

@@ -43,7 +43,7 @@ class EffectivePath(NamedTuple):
 
 
 def effective_path(
-    task: Any,
+    task: MultiIndexFamily,
     solution: xr.Dataset,
     ratio: Number,
     matrix: Word = "hessian",

@@ -8,13 +8,12 @@ weights, which the summary statistics determine. This goes beyond BGHJ23, where 
 
 import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 
 from sgdlimits import _checks
 from sgdlimits._precision import double_precision
-from sgdlimits._types import Number, State, StateLike, WholeNumber, Word
+from sgdlimits._types import Number, Numbers, State, StateLike, WholeNumber, Word
 from sgdlimits.spectra.blocks import (
     MATRICES,
     Block,
@@ -69,7 +68,7 @@ class EffectiveSpectrum:
     _bulk: bulks.Bulk | None = None
 
     @double_precision
-    def density(self, x: Any) -> np.ndarray:
+    def density(self, x: Numbers) -> np.ndarray:
         """Density of the bulk without its atom; its mass is 1 − ``atom``. Zero without a bulk."""
         points = _checks.array("x", x, None)
         if self._bulk is None:
@@ -94,7 +93,7 @@ class EffectiveSpectrum:
 
 @double_precision
 def effective(
-    task: Any,
+    task: MultiIndexFamily,
     state: StateLike,
     ratio: Number,
     matrix: Word = "hessian",

@@ -22,6 +22,7 @@ from sgdlimits.simulate import DataSet
 from sgdlimits.spectra.blocks import MATRICES, Block, BlockLike, find_block, multi_index
 from sgdlimits.spectra.derivatives import cross_weights, field_weights, products, readout_matrix
 from sgdlimits.spectra.krylov import Pairs, leading_pairs, quadrature, top_pairs
+from sgdlimits.tasks import MultiIndexFamily
 
 ALL = "all"
 DENSE = 1500  # rows of a block up to which it is formed to find its leading eigenpairs
@@ -49,7 +50,7 @@ class Empirical:
     (20,)
     """
 
-    def __init__(self, task: Any, data: DataSet, W: Any, v: Any = None):
+    def __init__(self, task: MultiIndexFamily, data: DataSet, W: Any, v: Any = None):
         task = multi_index(task)
         self.task = task
         x = _checks.array("x", data.x, None)

@@ -9,7 +9,7 @@ import xarray as xr
 from sgdlimits import _checks, results
 from sgdlimits._precision import double_precision
 from sgdlimits._progress import progress
-from sgdlimits._types import Flag, Number, State, StateLike, WholeNumber, Word
+from sgdlimits._types import Flag, Number, Numbers, State, StateLike, WholeNumber, Word
 from sgdlimits.simulate import Training, anchors
 from sgdlimits.simulate.training import increasing_times
 from sgdlimits.spectra.alignment import alignment, orthonormal
@@ -31,10 +31,10 @@ EXTRA_RANKS = 2  # eigenvalues beyond the expected outliers: the top of the bulk
 
 @double_precision
 def track(
-    task: Any,
+    task: MultiIndexFamily,
     dim: WholeNumber,
     samples: WholeNumber,
-    times: Any,
+    times: Numbers,
     step: Number = 1.0,
     seed: WholeNumber = 0,
     data: Word = "test",
@@ -150,7 +150,7 @@ def _look(
                 look["overlap"][*at, :count] = (pairs.vectors.T @ units.T) ** 2
             rank = most_outliers(task, block)
             look["eigenvalues"][*at, : len(pairs.values)] = pairs.values
-            if np.any(own):
+            if own is not None and np.any(own):
                 look["alignment"][at] = alignment(own, pairs.vectors[:, :rank])
             if full:
                 spectrum = matrices.eigenvalues(matrix, block)

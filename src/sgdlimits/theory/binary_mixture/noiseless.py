@@ -1,12 +1,12 @@
 """The binary mixture at infinite precision: the data are the two means themselves."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
 from sgdlimits import _checks
-from sgdlimits._types import Number
+from sgdlimits._types import Number, Numeric
 from sgdlimits.theory._inputs import numbers, symmetric, vector
 
 
@@ -17,7 +17,7 @@ class NoiselessVelocity(NamedTuple):
     overlaps: np.ndarray
 
 
-def noiseless_drift(readout: Any, overlaps: Any, *, ridge: Number) -> NoiselessVelocity:
+def noiseless_drift(readout: Numeric, overlaps: Numeric, *, ridge: Number) -> NoiselessVelocity:
     """Effective drift of (v, m) at infinite precision, for any width.
 
         dvᵢ/dt = mᵢsᵢ/2 − αvᵢ,   dmᵢ/dt = vᵢsᵢ/2 − αmᵢ,
@@ -40,7 +40,7 @@ def noiseless_drift(readout: Any, overlaps: Any, *, ridge: Number) -> NoiselessV
     return NoiselessVelocity(m * s / 2 - alpha * v, v * s / 2 - alpha * m)
 
 
-def noiseless_diffusion(readout: Any, overlaps: Any, *, step: Number = 1.0) -> np.ndarray:
+def noiseless_diffusion(readout: Numeric, overlaps: Numeric, *, step: Number = 1.0) -> np.ndarray:
     """Diffusion matrix c·JVJᵀ in (v₁ … v_K, m₁ … m_K) at infinite precision, c = ``step``.
 
         V = ¼(a − b)(a − b)ᵀ,   a, b the gradients of the loss at the two means,
@@ -64,7 +64,9 @@ def noiseless_diffusion(readout: Any, overlaps: Any, *, step: Number = 1.0) -> n
     return c * np.outer(gap, gap) / 4
 
 
-def population_loss(readout: Any, overlaps: Any, orthogonal: Any = 0.0, *, ridge: Number) -> float:
+def population_loss(
+    readout: Numeric, overlaps: Numeric, orthogonal: Numeric = 0.0, *, ridge: Number
+) -> float:
     """Population loss at infinite precision.
 
         Φ = ½(log(1 + e^(−v·relu(m))) + log(1 + e^(v·relu(−m)))) + (α/2)(‖v‖² + ‖m‖² + tr R)
@@ -84,6 +86,6 @@ def population_loss(readout: Any, overlaps: Any, orthogonal: Any = 0.0, *, ridge
     return float(fit / 2 + alpha / 2 * (v @ v + m @ m + trace))
 
 
-def _state(readout: Any, overlaps: Any) -> tuple[np.ndarray, np.ndarray]:
+def _state(readout: Numeric, overlaps: Numeric) -> tuple[np.ndarray, np.ndarray]:
     v = vector("readout", readout)
     return v, _checks.array("overlaps", overlaps, v.shape)

@@ -8,13 +8,13 @@ which the line s₂ = 0 crosses t₂ = 0, because inner integrals change fast th
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
 from sgdlimits import _checks
-from sgdlimits._types import Number
+from sgdlimits._types import Number, Numeric
 from sgdlimits.theory._inputs import symmetric
 from sgdlimits.theory.binary_mixture.noiseless import noiseless_drift
 
@@ -38,7 +38,9 @@ class Velocity(NamedTuple):
     orthogonal: np.ndarray
 
 
-def integrals(readout: Any, overlaps: Any, orthogonal: Any, *, precision: Number) -> Integrals:
+def integrals(
+    readout: Numeric, overlaps: Numeric, orthogonal: Numeric, *, precision: Number
+) -> Integrals:
     """Gaussian integrals of the drift, for two neurons.
 
         A^μ_i  = E[⟨X, μ⟩ 1(sᵢ ≥ 0) (σ(v·relu(s)) − y)],   s = WX
@@ -76,9 +78,9 @@ def integrals(readout: Any, overlaps: Any, orthogonal: Any, *, precision: Number
 
 
 def drift(
-    readout: Any,
-    overlaps: Any,
-    orthogonal: Any,
+    readout: Numeric,
+    overlaps: Numeric,
+    orthogonal: Numeric,
     *,
     precision: Number,
     ridge: Number,
@@ -152,7 +154,7 @@ def _panels(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _state(
-    readout: Any, overlaps: Any, orthogonal: Any
+    readout: Numeric, overlaps: Numeric, orthogonal: Numeric
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     v = _checks.array("readout", readout, (2,))
     return v, _checks.array("overlaps", overlaps, (2,)), symmetric("orthogonal", orthogonal, 2)

@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from sgdlimits import _checks
-from sgdlimits._types import Number
+from sgdlimits._types import Number, Numeric
 from sgdlimits.theory._inputs import below
 from sgdlimits.theory._rings import fluctuation_matrix
 
@@ -98,7 +98,7 @@ def critical_losses(ridge: Number) -> Losses:
     return Losses(math.log(2), (math.log(2) + optimal) / 2, optimal)
 
 
-def ring_jacobian(point: Any, *, ridge: Number) -> np.ndarray:
+def ring_jacobian(point: Numeric, *, ridge: Number) -> np.ndarray:
     """Drift matrix of the fluctuations about a point v = m = a of a ring.
 
     In the order (ṽ₁, ṽ₂, m̃₁, m̃₂), ṽ = √dim (v − a) and m̃ = √dim (m − a),
@@ -117,7 +117,7 @@ def ring_jacobian(point: Any, *, ridge: Number) -> np.ndarray:
     return fluctuation_matrix((ridge - 2 * ridge**2) * np.outer(a, a), ridge)
 
 
-def ring_diffusion(point: Any, *, ridge: Number, step: Number = 1.0) -> np.ndarray:
+def ring_diffusion(point: Numeric, *, ridge: Number, step: Number = 1.0) -> np.ndarray:
     """Diffusion matrix of the same fluctuations, of rank one.
 
         Σ = cα²bbᵀ,   b = (a₁, a₂, a₁, a₂),   c = ``step``,   α = ``ridge``
@@ -132,7 +132,7 @@ def ring_diffusion(point: Any, *, ridge: Number, step: Number = 1.0) -> np.ndarr
     return _checks.positive("step", step) * ridge**2 * np.outer(both, both)
 
 
-def _on_ring(point: Any, ridge: Number) -> np.ndarray:
+def _on_ring(point: Numeric, ridge: Number) -> np.ndarray:
     square = ring_radius_squared(ridge)
     a = _checks.array("point", point, (2,))
     if abs(a @ a - square) > 1e-9 * square or a[0] * a[1] < 0:

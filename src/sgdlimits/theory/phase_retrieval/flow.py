@@ -1,11 +1,11 @@
 """Effective drifts of phase retrieval, on the sphere and without constraint."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from sgdlimits import _checks
-from sgdlimits._types import Flag, Number, Values
+from sgdlimits._types import Flag, Number, Numeric, Values
 from sgdlimits.theory._inputs import numbers, symmetric, vector
 
 
@@ -17,8 +17,8 @@ class Velocity(NamedTuple):
 
 
 def drift(
-    overlaps: Any,
-    gram: Any,
+    overlaps: Numeric,
+    gram: Numeric,
     *,
     step: Number,
     noise: Number = 0.0,
@@ -73,7 +73,7 @@ def drift(
     return Velocity(psi / p, phi / p)
 
 
-def single_drift(overlap: Any, *, step: Number, noise: Number = 0.0) -> Values:
+def single_drift(overlap: Numeric, *, step: Number, noise: Number = 0.0) -> Values:
     """Effective drift of the overlap of one neuron on the unit sphere.
 
         dm/dt = m (4(1 − 6γ)(1 − m²) − 2γΔ),   γ = ``step``,   Δ = ``noise``
@@ -89,7 +89,7 @@ def single_drift(overlap: Any, *, step: Number, noise: Number = 0.0) -> Values:
 
 
 def unconstrained_drift(
-    overlap: Any, square_norm: Any, *, step: Number, signal: Number = 1.0
+    overlap: Numeric, square_norm: Numeric, *, step: Number, signal: Number = 1.0
 ) -> tuple[Values, Values]:
     """Effective drift of (m, q) for one free neuron without label noise.
 

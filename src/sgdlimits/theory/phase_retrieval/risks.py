@@ -1,17 +1,20 @@
 """Population risk of phase retrieval, and the excess that constant steps leave behind."""
 
-from typing import Any
-
 import numpy as np
 
 from sgdlimits import _checks
-from sgdlimits._types import Number
+from sgdlimits._types import Number, Numeric
 from sgdlimits.theory._inputs import below, symmetric, vector
 from sgdlimits.theory.phase_retrieval.exit_times import largest_step
 
 
 def risk(
-    overlaps: Any, gram: Any, *, noise: Number = 0.0, readout: Any = None, signal: Number = 1.0
+    overlaps: Numeric,
+    gram: Numeric,
+    *,
+    noise: Number = 0.0,
+    readout: Numeric | None = None,
+    signal: Number = 1.0,
 ) -> float:
     """Population risk ½E(y − f)².
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import softmax
 
 from sgdlimits import _checks, gaussian
-from sgdlimits._types import Number, WholeNumber
+from sgdlimits._types import Number, Numeric, WholeNumber
 from sgdlimits.theory._inputs import gram_of_means, square
 
 NODES = 2**14
@@ -39,13 +39,13 @@ class PopulationBlock(NamedTuple):
 
 
 def softmax_hessian(
-    overlaps: Any,
-    orthogonal: Any,
+    overlaps: Numeric,
+    orthogonal: Numeric,
     *,
-    weights: Any,
+    weights: Numeric,
     precision: Number,
     block: Any,
-    means_gram: Any = None,
+    means_gram: Numeric | None = None,
     nodes: WholeNumber = NODES,
 ) -> PopulationBlock:
     """Block bc of the population Hessian of softmax regression, ``block`` = (b, c), exactly.
@@ -77,13 +77,13 @@ def softmax_hessian(
 
 
 def softmax_gradient(
-    overlaps: Any,
-    orthogonal: Any,
+    overlaps: Numeric,
+    orthogonal: Numeric,
     *,
-    weights: Any,
+    weights: Numeric,
     precision: Number,
     block: Any,
-    means_gram: Any = None,
+    means_gram: Numeric | None = None,
     nodes: WholeNumber = NODES,
 ) -> PopulationBlock:
     """Block bc of E[∇L ∇Lᵀ] of softmax regression, ``block`` = (b, c), exactly.
@@ -127,7 +127,12 @@ class _Law(NamedTuple):
 
 
 def _law(
-    overlaps: Any, orthogonal: Any, weights: Any, means_gram: Any, precision: Number, nodes: Any
+    overlaps: Numeric,
+    orthogonal: Numeric,
+    weights: Numeric,
+    means_gram: Numeric | None,
+    precision: Number,
+    nodes: Any,
 ) -> _Law:
     m = square("overlaps", overlaps)
     k = len(m)

@@ -8,21 +8,19 @@ otherwise. BGHJ23 asks this only of the neuron whose block it is; but relu(⟨W�
 neuron with mⱼ^θ = 0 has the mean ‖Wⱼ‖/√(2πλ), which the sigmoid sees.
 """
 
-from typing import Any
-
 import numpy as np
 from scipy.special import expit, ndtr
 
 from sgdlimits import _checks
-from sgdlimits._types import Number, WholeNumber
+from sgdlimits._types import Number, Numeric, WholeNumber
 from sgdlimits.theory._inputs import xor_state
 
 
 def xor_hessian(
-    readout: Any,
-    mu_overlaps: Any,
-    nu_overlaps: Any,
-    orthogonal: Any,
+    readout: Numeric,
+    mu_overlaps: Numeric,
+    nu_overlaps: Numeric,
+    orthogonal: Numeric,
     *,
     precision: Number,
     neuron: WholeNumber,
@@ -46,10 +44,10 @@ def xor_hessian(
 
 
 def xor_gradient(
-    readout: Any,
-    mu_overlaps: Any,
-    nu_overlaps: Any,
-    orthogonal: Any,
+    readout: Numeric,
+    mu_overlaps: Numeric,
+    nu_overlaps: Numeric,
+    orthogonal: Numeric,
     *,
     precision: Number,
     neuron: WholeNumber,
@@ -70,7 +68,7 @@ def xor_gradient(
     return _first_layer(v, fields, orthogonal, precision, neuron, _residual(v, fields) ** 2)
 
 
-def xor_readout_hessian(readout: Any, mu_overlaps: Any, nu_overlaps: Any) -> np.ndarray:
+def xor_readout_hessian(readout: Numeric, mu_overlaps: Numeric, nu_overlaps: Numeric) -> np.ndarray:
     """Block vv of the population Hessian, K × K for K neurons.
 
         ¼ Σ_θ σ'(v·relu(m^θ)) relu(m^θ) relu(m^θ)ᵀ
@@ -84,7 +82,9 @@ def xor_readout_hessian(readout: Any, mu_overlaps: Any, nu_overlaps: Any) -> np.
     return _readout(fields, _curvature(v, fields))
 
 
-def xor_readout_gradient(readout: Any, mu_overlaps: Any, nu_overlaps: Any) -> np.ndarray:
+def xor_readout_gradient(
+    readout: Numeric, mu_overlaps: Numeric, nu_overlaps: Numeric
+) -> np.ndarray:
     """Block vv of E[∇L ∇Lᵀ], K × K for K neurons.
 
         ¼ Σ_θ (y_θ − σ(v·relu(m^θ)))² relu(m^θ) relu(m^θ)ᵀ
@@ -98,7 +98,9 @@ def xor_readout_gradient(readout: Any, mu_overlaps: Any, nu_overlaps: Any) -> np
     return _readout(fields, _residual(v, fields) ** 2)
 
 
-def _state(readout: Any, mu_overlaps: Any, nu_overlaps: Any) -> tuple[np.ndarray, np.ndarray]:
+def _state(
+    readout: Numeric, mu_overlaps: Numeric, nu_overlaps: Numeric
+) -> tuple[np.ndarray, np.ndarray]:
     """The readout, and the overlaps (4, K) with μ, −μ, ν, −ν."""
     v, mu, nu = xor_state(readout, mu_overlaps, nu_overlaps)
     return v, np.array([mu, -mu, nu, -nu])
@@ -125,7 +127,7 @@ def _readout(fields: np.ndarray, factor: np.ndarray) -> np.ndarray:
 def _first_layer(
     v: np.ndarray,
     fields: np.ndarray,
-    orthogonal: Any,
+    orthogonal: Numeric,
     precision: Number,
     neuron: WholeNumber,
     factor: np.ndarray,

@@ -1,11 +1,11 @@
 """The ballistic limit of spiked tensors: drift, its Jacobian, diffusion, and the loss."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from sgdlimits import _checks
-from sgdlimits._types import Number, Values, WholeNumber
+from sgdlimits._types import Number, Numeric, Values, WholeNumber
 from sgdlimits.theory._inputs import numbers
 
 
@@ -17,8 +17,8 @@ class Velocity(NamedTuple):
 
 
 def drift(
-    overlap: Any,
-    radius_squared: Any,
+    overlap: Numeric,
+    radius_squared: Numeric,
     *,
     order: WholeNumber,
     snr: Number,
@@ -75,7 +75,7 @@ def jacobian(
 
 
 def diffusion(
-    overlap: Any, radius_squared: Any, *, order: WholeNumber, step: Number = 1.0
+    overlap: Numeric, radius_squared: Numeric, *, order: WholeNumber, step: Number = 1.0
 ) -> np.ndarray:
     """Diffusion matrix Σ = c·JVJᵀ of (m, r²): the covariance rate of √dim times their fluctuations.
 
@@ -104,7 +104,12 @@ def diffusion(
 
 
 def population_loss(
-    overlap: Any, radius_squared: Any, *, order: WholeNumber, snr: Number, ridge: Number = 0.0
+    overlap: Numeric,
+    radius_squared: Numeric,
+    *,
+    order: WholeNumber,
+    snr: Number,
+    ridge: Number = 0.0,
 ) -> Values:
     """Population loss without the constant E‖Y‖².
 
@@ -121,8 +126,8 @@ def population_loss(
 
 
 def loss_drift(
-    overlap: Any,
-    radius_squared: Any,
+    overlap: Numeric,
+    radius_squared: Numeric,
     *,
     order: WholeNumber,
     snr: Number,

@@ -4,12 +4,12 @@ The overlap is seen as m̃ = √dim m, the squared radius either as r² itself o
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from sgdlimits import _checks
-from sgdlimits._types import Number, Values, WholeNumber
+from sgdlimits._types import Number, Numeric, Values, WholeNumber
 from sgdlimits.theory._inputs import numbers
 
 
@@ -21,8 +21,8 @@ class EquatorSde(NamedTuple):
 
 
 def equator_sde(
-    scaled_overlap: Any,
-    radius_squared: Any,
+    scaled_overlap: Numeric,
+    radius_squared: Numeric,
     *,
     order: WholeNumber,
     scaled_snr: Number,
@@ -55,7 +55,7 @@ def equator_sde(
 
 
 def equator_variance(
-    time: Any, *, snr: Number, order: WholeNumber = 2, step: Number = 1.0, initial: Number = 1.0
+    time: Numeric, *, snr: Number, order: WholeNumber = 2, step: Number = 1.0, initial: Number = 1.0
 ) -> Values:
     """Second moment of m̃ = √dim m at ``time`` t, with r² at its rest value c.
 
