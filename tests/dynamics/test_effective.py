@@ -10,6 +10,7 @@ import pytest
 import sgdlimits as sl
 from sgdlimits._types import State
 from tests.cases import CASES, Case
+from tests.dynamics.flat import flatten
 
 PCA = sl.tasks.SpikedTensor(order=2, snr=2.0)
 POINT = {"m": 0.3, "r2": 0.7}
@@ -47,14 +48,6 @@ def test_parts_add_up(case: Case) -> None:
         np.testing.assert_allclose(half.corrector(state)[name], g[name] / 2, atol=1e-11)
     linear = [name for name in ("v",) if name in state]
     assert all(np.all(g[name] == 0) for name in linear)
-
-
-def flatten(parts: State) -> np.ndarray:
-    """The order of the coordinates, written down once more."""
-    flat = [parts[name].ravel() for name in parts if name != "R"]
-    if "R" in parts:
-        flat.append(parts["R"][np.triu_indices(len(parts["R"]))])
-    return np.concatenate(flat)
 
 
 @pytest.mark.parametrize("case", CASES[:7] + CASES[8:13], ids=repr)

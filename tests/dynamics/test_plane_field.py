@@ -11,6 +11,7 @@ import xarray as xr
 import sgdlimits as sl
 from sgdlimits._types import State
 from sgdlimits.dynamics import EffectiveDynamics
+from tests.dynamics.flat import flatten
 
 PCA = sl.effective_dynamics(sl.tasks.SpikedTensor(order=2, snr=2.0), step=0.5)
 MIXTURE = sl.effective_dynamics(sl.tasks.BinaryMixture(precision=math.inf, ridge=0.1))
@@ -26,14 +27,6 @@ OVERLAPS = ("M[0,teacher]", "M[1,teacher]")
 
 def state_at(limit: EffectiveDynamics, field: xr.Dataset, j: int, i: int) -> State:
     return {name: field[name].values[j, i] for name in limit.task.shapes}
-
-
-def flatten(parts: State) -> np.ndarray:
-    """The order of the coordinates, written down once more."""
-    flat = [parts[name].ravel() for name in parts if name != "R"]
-    if "R" in parts:
-        flat.append(parts["R"][np.triu_indices(len(parts["R"]))])
-    return np.concatenate(flat)
 
 
 def is_the_drift(limit: EffectiveDynamics, field: xr.Dataset, j: int, i: int) -> None:
