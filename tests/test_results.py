@@ -240,6 +240,9 @@ def test_a_state_is_one_run_at_one_time() -> None:
     np.testing.assert_array_equal(every["R"], dataset.R[:, -1])
     moved = dataset.transpose("neuron", "time", "anchor", "neuron_", "run")
     np.testing.assert_array_equal(results.state(moved)["v"], every["v"])
+    turned = dataset.transpose("anchor", "neuron_", "neuron", "time", "run")
+    np.testing.assert_array_equal(results.state(turned)["M"], every["M"])  # not its transpose
+    assert results.statistics(turned) == results.statistics(dataset)
     alone = results.state(dataset.isel(run=0, time=1))
     np.testing.assert_array_equal(alone["M"], dataset.M[0, 1])
 
@@ -265,6 +268,8 @@ def test_a_state_needs_one_entry_of_every_other_dim() -> None:
     with pytest.raises(sgdlimits.InputError, match="choose one entry along snr first"):
         results.state(dataset)
     assert results.state(dataset.sel(snr=2.0), run=0)["m"] == 2.0
+    assert results.statistics(dataset) == ["m"]
+    assert results.select(dataset, "m").dims == ("snr", "run", "time")
     with pytest.raises(sgdlimits.InputError, match="it must hold statistics of a task"):
         results.state(xr.Dataset({"x": 1.0}))
     with pytest.raises(sgdlimits.InputError, match="the dataset is not over time"):

@@ -14,6 +14,7 @@ from sgdlimits._version import __version__
 from sgdlimits._warn import warn
 
 _ALONG = ("time", "point")  # a statistic moves along one of these
+_NONE = "-"  # a statistic without axes of its own
 _MANY = ("run", "branch")  # and there may be several of it
 _FLAT = re.compile(r"\s*([^\[\]]+?)\s*(?:\[(.*)\])?\s*")  # variable, or variable[index,index]
 _SHOWN = 60  # flat names in an error message: a wide network has thousands
@@ -55,7 +56,7 @@ def build(
                     f"{name} has {size} entries along {axis}"
                 )
         own = " ".join(axis for axis in axes if axis not in _ALONG + _MANY)
-        kinds: dict[str, Any] = {"axes": own} if own and name in states else {}
+        kinds: dict[str, Any] = {"axes": own or _NONE} if name in states else {}
         variables[name] = (axes, data, kinds | ({"symmetric": 1} if name in symmetric else {}))
     always = {"order": list(statistics), "states": list(states), "version": __version__}
     notes = {name: encoded(value) for name, value in {**attrs, **always}.items()}
@@ -172,8 +173,10 @@ def state(
             f"run={run!r} is not allowed at time={time!r}: it is not finite there; "
             "`diverged` of the dataset says which runs are to be left out"
         )
+    order = {name: _own_axes(dataset[name]) for name in names}
     return {
-        name: chosen[name].transpose("run", ..., missing_dims="ignore").values for name in names
+        name: chosen[name].transpose("run", *order[name], missing_dims="ignore").values
+        for name in names
     }
 
 
@@ -216,7 +219,7 @@ def _own_axes(variable: xr.DataArray) -> tuple[str, ...]:
     """The axes of a statistic itself; where nothing is noted, those after runs and time."""
     dims = [str(dim) for dim in variable.dims]
     if "axes" in variable.attrs:
-        return tuple(dim for dim in dims if dim in variable.attrs["axes"].split())
+        return tuple(dim for dim in variable.attrs["axes"].split() if dim in dims)
     lead = [dims.index(dim) + 1 for dim in ("run", "time") if dim in dims]
     return tuple(dims[max(lead, default=0) :])
 

@@ -120,6 +120,11 @@ class Task(eqx.Module, metaclass=_Quiet):
             runs: if given, arrays may carry a leading axis of this length (one state per run).
             argument: what the caller calls it, for the error message.
         """
+        if "time" in getattr(state, "dims", ()):
+            raise _checks.InputError(
+                f"{argument} is a Dataset over time, which is not allowed: "
+                "sgdlimits.results.state(dataset, time=...) takes a state out of it"
+            )
         if not isinstance(state, Mapping) or set(state) != set(self.shapes):
             given = list(state) if isinstance(state, Mapping) else type(state).__name__
             raise _checks.InputError(
@@ -134,6 +139,8 @@ class Task(eqx.Module, metaclass=_Quiet):
             name: _checks.array(names[name], arrays[name], (*prefix, *shape))
             for name, shape in self.shapes.items()
         }
+        if runs == 0:
+            raise _checks.InputError(f"{argument} is not allowed: it must hold at least one state")
         self.check_values(result, argument)
         return result
 

@@ -89,13 +89,12 @@ def euler_paths(
     """Paths of du = h dt + √(Σ/dim) dB at equally spaced times, one from each start."""
     spacing = times[1] - times[0]
     per_interval = math.ceil(spacing / largest_step)
-    fold = functools.partial(jax.random.fold_in, jax.random.key(seed))
-    keys = jax.vmap(fold)(jnp.arange(len(starts)))
+    keys = path_keys(seed, len(starts))
     vectors = starts
     recorded = [vectors]
     with progress("sampling paths", len(times) - 1) as advance:
         for interval in range(len(times) - 1):
-            vectors = _advance(
+            vectors = advance_paths(
                 model,
                 vectors,
                 keys,
@@ -122,8 +121,14 @@ def time_step(model: Model, path: Float[Array, "t n"]) -> float:
 _jacobian = eqx.filter_jit(lambda model, vector: model.jacobian(vector))
 
 
+def path_keys(seed: int, count: int) -> Array:
+    """One key of randomness per path, the same whatever their number."""
+    fold = functools.partial(jax.random.fold_in, jax.random.key(seed))
+    return jax.vmap(fold)(jnp.arange(count))
+
+
 @eqx.filter_jit
-def _advance(
+def advance_paths(
     model: SDE,
     vectors: Float[Array, "runs n"],
     keys: Array,

@@ -1,10 +1,11 @@
 """Diffusive limits: what √dim·(u − u*) does in a microscopic neighbourhood of a rest point u*."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -12,16 +13,21 @@ from jaxtyping import Array, Bool, Float
 
 from sgdlimits import _checks
 from sgdlimits._precision import double_precision
+from sgdlimits._progress import progress
 from sgdlimits._types import Matrix, Number, Numbers, StateLike, WholeNumber
+from sgdlimits._warn import warn
 from sgdlimits.dynamics.flow import follow
 from sgdlimits.dynamics.model import Limit, Model, Vector
 from sgdlimits.dynamics.noise.linear import LinearSDE, gaussian_paths, start_of_paths, steps_along
-from sgdlimits.dynamics.noise.paths import euler_paths, time_step
+from sgdlimits.dynamics.noise.paths import advance_paths, path_keys
 from sgdlimits.tasks.base import Task
 
 AT_REST = 1e-6  # the drift at a rest point is below this
 SUBSTEPS = 4  # linearisations between two recorded times
-FINER = 4  # Euler steps of the nonlinear SDE, which may grow, are so many times shorter than usual
+LOOKS = 100  # times at which the nonlinear SDE's time scale is looked at anew, at least
+PER_TIME_SCALE = 40  # Euler steps
+MOST_STEPS = 5000  # between two looks
+PROBES = 16  # paths whose time scale is looked at: those that have gone farthest
 
 
 @overload
@@ -55,6 +61,8 @@ def rescaled(  # noqa: D417 - a method: self needs no word
     """
     vector = jnp.asarray(self.ravel(at))
     drift = np.asarray(_drift(self.model, vector))
+    if not isinstance(dim, int | float | np.integer | np.floating):
+        raise _checks.InputError(f"dim={dim!r} is not allowed: dim must be an integer or math.inf")
     if only is None:
         if dim != math.inf:
             raise _checks.InputError(
@@ -107,8 +115,8 @@ class RescaledSDE:
     ) -> xr.DataArray:
         """Paths over ``run``, ``time`` and ``statistic``: rescaled ones, and the others as is.
 
-        At a finite ``dim`` growth may be faster than exponential: paths that reach ∞ before
-        ``time`` are not finite from there on.
+        At a finite ``dim`` growth may be faster than exponential. Time steps follow the fastest
+        path; one that outruns them is not finite from there on, and a warning counts those.
 
         Args:
             time: where to stop.
@@ -148,9 +156,13 @@ class RescaledSDE:
         zoomed = _Zoomed(
             self._model, jnp.asarray(self._at), jnp.asarray(mask), jnp.asarray(self.dim)
         )
-        largest = time_step(self._model, jnp.asarray(self._path(np.linspace(0, times[-1], 11))))
-        values = euler_paths(zoomed, jnp.asarray(starts), times, largest / FINER, 1, seed)
-        return self._labelled(np.asarray(values), times)
+        values = _adaptive_paths(zoomed, jnp.asarray(starts), times, seed)
+        lost = int(np.sum(~np.all(np.isfinite(values), axis=(1, 2))))
+        if lost:
+            warn(
+                f"{lost} of {runs} paths grow too fast and are not finite before time={times[-1]:g}"
+            )
+        return self._labelled(values, times)
 
     def _path(self, times: np.ndarray) -> np.ndarray:
         """The macroscopic solution from x*."""
@@ -167,6 +179,42 @@ class RescaledSDE:
     def __repr__(self) -> str:
         size = "∞, linear" if math.isinf(self.dim) else f"{self.dim:g}, nonlinear"
         return f"RescaledSDE(√dim·({', '.join(self.rescaled)}), dim = {size})"
+
+
+def _adaptive_paths(
+    zoomed: "_Zoomed", starts: Float[Array, "runs n"], times: np.ndarray, seed: int
+) -> np.ndarray:
+    """Euler–Maruyama whose step is a fraction of the fastest time scale among the paths."""
+    keys = path_keys(seed, len(starts))
+    between = max(1, math.ceil(LOOKS / (len(times) - 1)))  # looks at the time scale per record
+    spacing = (times[1] - times[0]) / between
+    vectors, taken, recorded = starts, 0, [np.asarray(starts)]
+    with progress("sampling paths", len(times) - 1) as advance:
+        for _ in range(len(times) - 1):
+            for _ in range(between):
+                steps = math.ceil(spacing * _fastest_rate(zoomed, vectors) * PER_TIME_SCALE)
+                steps = min(max(steps, 1), MOST_STEPS)
+                arguments = (jnp.asarray(x) for x in (taken, steps, spacing / steps, 1.0))
+                vectors = advance_paths(zoomed, vectors, keys, *arguments)
+                taken += steps
+            recorded.append(np.asarray(vectors))
+            advance(1)
+    return np.stack(recorded, axis=1)
+
+
+def _fastest_rate(zoomed: "_Zoomed", vectors: Float[Array, "runs n"]) -> float:
+    """The largest norm of the drift's Jacobian among the paths that have gone farthest."""
+    rows = np.asarray(vectors)
+    away = np.max(np.where(np.asarray(zoomed.mask), np.abs(rows), 0.0), axis=1)
+    far = np.argsort(np.where(np.isfinite(away), away, -1.0))[-PROBES:]
+    jacobians = np.asarray(_jacobians(zoomed, jnp.asarray(rows[far])))
+    norms = np.linalg.norm(jacobians[np.all(np.isfinite(jacobians), axis=(1, 2))], 2, axis=(1, 2))
+    return float(np.max(norms, initial=0.1))
+
+
+@eqx.filter_jit
+def _jacobians(zoomed: "_Zoomed", vectors: Float[Array, "runs n"]) -> Float[Array, "runs n n"]:
+    return jax.vmap(jax.jacfwd(zoomed.drift))(vectors)
 
 
 class _Zoomed(eqx.Module):
@@ -227,13 +275,14 @@ def _check_rest(what: str, drift: np.ndarray) -> None:
 
 def _names(task: Task, only: Sequence[str]) -> list[str]:
     """Flat names of the statistics that ``only`` names one by one ("M[0,mu]") or as a group."""
-    given = [only] if isinstance(only, str) else list(only)
+    given = [only] if isinstance(only, str) else list(only) if isinstance(only, Iterable) else []
+    given = [name if isinstance(name, str) else repr(name) for name in given] or [repr(only)]
     names = task.layout.coordinates
     chosen = [name for name in names if name in given or name.split("[")[0] in given]
     unknown = [name for name in given if name not in {*names, *task.shapes}]
     if unknown or not chosen:
         raise _checks.InputError(
             f"only={given!r} is not allowed: only must name statistics among "
-            f"{', '.join([*task.shapes, *names])}"
+            f"{', '.join(dict.fromkeys([*task.shapes, *names]))}"
         )
     return chosen
