@@ -36,7 +36,7 @@ def straight_line(task: Any, first: Any, last: Any, times: np.ndarray) -> xr.Dat
     return xr.Dataset(
         {
             name: (
-                ("time", *task.dims[name]),
+                ("time", *task.layout.dims[name]),
                 np.array([(1 - x) * first[name] + x * last[name] for x in share]),
             )
             for name in task.shapes
