@@ -100,7 +100,7 @@ def test_wheel(tmp_path: Path) -> None:
 
 FOREIGN = re.compile(
     r"(?<![\w.])/(?:home|root|work|tmp|opt|mnt|Users)/"
-    r"|\bpypi\.|pythonhosted|--(?:extra-)?index-url|--find-links|@ *(?:file|https?):"
+    r"|\bpy[p]i\.|python[h]osted|--(?:extra-)?index-url|--find-links|@ *(?:file|https?):"
 )
 KEPT = {".ci", ".github"}
 SKIPPED = {"results", "figures", "pictures", "dist", "__pycache__"}
@@ -119,7 +119,8 @@ def test_no_addresses_of_registries_and_no_paths_of_machines() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["cd /work/main", '"/tmp/x"', "https://pypi.org/simple", "jax @ file:///wheels"]
+    "text",
+    ["cd /" + "work/main", '"/' + 'tmp/x"', "https://" + "pypi" + ".org", "jax @ file:///wheels"],
 )
 def test_foreign_text_is_seen(text: str) -> None:
     assert FOREIGN.search(text)
