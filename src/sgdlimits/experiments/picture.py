@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from sgdlimits import plot
 
 T = TypeVar("T")
+WITHIN = np.sqrt(-2 * np.log(0.05))  # deviations that hold 95 % of a Gaussian law in the plane
 COLOURS = [
     plot.style.PALETTE[c] for c in ("blue", "vermillion", "green", "orange", "purple", "sky blue")
 ]
@@ -38,12 +39,18 @@ def rest_point(axes: Axes, x: float, y: float, *, stable: bool) -> None:
     axes.plot(x, y, "o", color="k", markerfacecolor=fill, zorder=5, label=label)
 
 
-def region(covariance: np.ndarray, centre: Any = (0.0, 0.0)) -> np.ndarray:
-    """The ellipse that holds 95 % of a Gaussian law in the plane, as two rows x and y.
+def region(
+    covariance: np.ndarray, centre: Any = (0.0, 0.0), deviations: float = WITHIN
+) -> np.ndarray:
+    """The ellipse of so many standard deviations of a law in the plane, as two rows x and y.
 
-    >>> region(np.eye(2)).shape
-    (2, 101)
+    By default it holds 95 % of a Gaussian law. The covariance may be singular: the ellipse is then
+    a line.
+
+    >>> region(np.eye(2)).shape, region(np.diag([1.0, 0.0]), deviations=2.0).max(axis=1)
+    ((2, 101), array([2., 0.]))
     """
     angle = np.linspace(0, 2 * np.pi, 101)
-    circle = np.sqrt(-2 * np.log(0.05)) * np.stack([np.cos(angle), np.sin(angle)])
-    return np.asarray(centre)[:, None] + np.linalg.cholesky(covariance) @ circle
+    circle = deviations * np.stack([np.cos(angle), np.sin(angle)])
+    variances, axes = np.linalg.eigh(covariance)
+    return np.asarray(centre)[:, None] + axes * np.sqrt(np.maximum(variances, 0)) @ circle

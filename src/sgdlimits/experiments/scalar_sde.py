@@ -1,6 +1,6 @@
-"""The law of a scalar SDE on a grid, for limits that no closed form covers."""
+"""Laws of scalar SDEs: the variance of linear ones, and on a grid where no closed form is."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import expm
@@ -39,3 +39,22 @@ class ScalarSde(NamedTuple):
             shares.append(float(law[-1]))
             law = law @ step
         return shares
+
+
+def linear_variance(time: Any, rate: float, start: float = 0.0, noise: float = 1.0) -> np.ndarray:
+    """At some time or times, the variance of dx = rate · x dt + √noise dB.
+
+        V(t) = e^{2 rate t} V(0) + noise (e^{2 rate t} − 1) / (2 rate)
+
+    Args:
+        time: from the start.
+        rate: negative for a stable process, zero for Brownian motion.
+        start: V(0).
+        noise: the diffusion coefficient.
+
+    >>> float(linear_variance(3.0, 0.0)), round(float(linear_variance(100.0, -2.0, noise=8.0)), 9)
+    (3.0, 2.0)
+    """
+    times = np.asarray(time, dtype=float)
+    grown = times if rate == 0 else np.expm1(2 * rate * times) / (2 * rate)
+    return np.asarray(start * np.exp(2 * rate * times) + noise * grown)

@@ -2,6 +2,9 @@
 
 import math
 
+import numpy as np
+from scipy import optimize
+
 import sgdlimits as sl
 from sgdlimits.experiments.base import setting
 from sgdlimits.experiments.shared import Sgd
@@ -23,6 +26,29 @@ class Binary(Sgd):
     def radius_squared(self) -> float:
         """C of Prop. 4.2: the squared radius of the rings of rest points without noise."""
         return sl.theory.binary_mixture.ring_radius_squared(self.ridge)
+
+
+def ring_point(direction: np.ndarray, precision: float, ridge: float) -> dict[str, np.ndarray]:
+    """The rest point of Prop. 4.1 at which v, m and all weights are parallel.
+
+    Args:
+        direction: of v and m, a unit vector over both neurons: amid the quarter ring, or at an end
+            of it, where a neuron is at zero.
+        precision: of the data; ``math.inf`` is no noise.
+        ridge: α.
+    """
+    e, square = direction, sl.theory.binary_mixture.ring_radius_squared(ridge)
+    v, m, r = math.sqrt(square), math.sqrt(square), 0.0
+
+    def velocity(x: np.ndarray) -> list[float]:
+        drift = sl.theory.binary_mixture.drift(
+            x[0] * e, x[1] * e, x[2] * np.outer(e, e), precision=precision, ridge=ridge
+        )
+        return [e @ drift.readout, e @ drift.overlaps, e @ drift.orthogonal @ e]
+
+    if math.isfinite(precision):
+        v, m, r = optimize.root(velocity, [v, m, square / precision], tol=1e-12).x
+    return {"v": v * e, "M": m * e[:, None], "R": r * np.outer(e, e)}
 
 
 def word(precision: float) -> str:

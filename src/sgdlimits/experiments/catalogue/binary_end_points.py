@@ -11,7 +11,9 @@ from scipy import optimize
 import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.catalogue._binary import Binary
+from sgdlimits.experiments.catalogue._binary import Binary, ring_point
+
+DIAGONAL = np.full(2, math.sqrt(1 / 2))  # amid a quarter ring
 
 
 @experiment(
@@ -34,14 +36,15 @@ class BinaryEndPoints(Binary):
 
         def one(precision: float, seed: int) -> xr.Dataset:
             sgd = self.simulate(self.task(precision), seed, points=2).isel(time=-1, drop=True)
-            ring, point = (self.overlap(precision, sign) for sign in (1.0, -1.0))
-            return xr.Dataset({"m": sgd.M[..., 0], "ring": 2 * ring**2, "point": point})
+            ring = np.sum(ring_point(DIAGONAL, precision, self.ridge)["M"] ** 2)
+            point = self.optimal_overlap(precision)
+            return xr.Dataset({"m": sgd.M[..., 0], "ring": ring, "point": point})
 
         return {"ends": sl.results.over("precision", self.precisions, one, count(seed))}
 
-    def overlap(self, precision: float, sign: float) -> float:
-        """m₁ at the rest point m₂ = sign m₁ of Prop. 4.1: amid a ring if +, stable if −."""
-        pair, ring = np.array([1.0, sign]), sign > 0
+    def optimal_overlap(self, precision: float) -> float:
+        """m₁ at the stable rest point of Prop. 4.1, where m₂ = −m₁."""
+        pair = np.array([1.0, -1.0])
 
         def velocity(x: np.ndarray) -> list[float]:
             v, m, same, cross = x
@@ -49,13 +52,10 @@ class BinaryEndPoints(Binary):
             drift = sl.theory.binary_mixture.drift(
                 v * pair, m * pair, gram, precision=precision, ridge=self.ridge
             )
-            # on a ring all weights are parallel
-            last = same - cross if ring else drift.orthogonal[0, 1]
-            return [drift.readout[0], drift.overlaps[0], drift.orthogonal[0, 0], last]
+            return [drift.readout[0], drift.overlaps[0], *drift.orthogonal[0]]
 
-        square = self.radius_squared / (2 if ring else 1)
-        rest = square / precision
-        guess = [math.sqrt(square), math.sqrt(square), rest, rest * ring]
+        size = math.sqrt(self.radius_squared)
+        guess = [size, size, self.radius_squared / precision, 0.0]
         return float(optimize.root(velocity, guess).x[1])
 
     def check(self, data: Data) -> list[Check]:

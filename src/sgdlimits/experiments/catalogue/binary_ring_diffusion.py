@@ -2,16 +2,17 @@
 
 import math
 from itertools import count
-from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy import optimize
 
 import sgdlimits as sl
-from sgdlimits.experiments import checks
+from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.catalogue._binary import Binary
+from sgdlimits.experiments.catalogue._binary import Binary, ring_point
+from sgdlimits.experiments.catalogue._rings import common_checks, engine_covariance, radial_variance
+
+STATISTICS = ["v[0]", "v[1]", "M[0,mu]", "M[1,mu]"]
 
 
 @experiment(
@@ -30,83 +31,55 @@ class BinaryRingDiffusion(Binary):
     runs: int = setting(500, "independent runs of SGD", least=64)
     time: float = setting(20.0, "duration, in units of dim samples", least=2)
 
-    def compute(self, seed: int) -> Data:
-        """√N (u − u*) of runs that start at the point u* of the ring, and its SDE without noise."""
-
-        def sgd(precision: float, seed: int) -> xr.Dataset:
-            start, root = self.start(precision), math.sqrt(self.dim)
-            runs = self.simulate(self.task(precision), seed, init=start, points=41)
-            return xr.Dataset(
-                {"v": root * (runs.v - start["v"]), "m": root * (runs.M - start["M"])[..., 0]}
-            )
-
-        sde: Any = sl.effective_dynamics(self.task(math.inf)).rescaled(self.start(math.inf))
-        covariance = sde.covariance(self.time)[:4, :4]  # of v and M
-        return {
-            "sgd": sl.results.over("precision", (self.precision, math.inf), sgd, count(seed)),
-            "sde": xr.Dataset({"covariance": (("statistic", "statistic_"), covariance)}),
-        }
-
     @property
     def direction(self) -> np.ndarray:
         """The unit vector towards the point."""
         angle = math.radians(self.angle)
         return np.array([math.cos(angle), math.sin(angle)])
 
-    @property
-    def point(self) -> np.ndarray:
-        """The point (a₁, a₂) of the ring without noise."""
-        return math.sqrt(self.radius_squared) * self.direction
+    def compute(self, seed: int) -> Data:
+        """√N (u − u*) of runs that start at the point u* of the ring, and its SDE without noise."""
 
-    def start(self, precision: float) -> dict[str, np.ndarray]:
-        """The point of the ring at some precision, by Prop. 4.1."""
-        e, size = self.direction, math.sqrt(self.radius_squared)
+        def start(precision: float) -> dict[str, np.ndarray]:
+            return ring_point(self.direction, precision, self.ridge)
 
-        def velocity(x: np.ndarray) -> list[float]:
-            drift = sl.theory.binary_mixture.drift(
-                x[0] * e, x[1] * e, x[2] * np.outer(e, e), precision=precision, ridge=self.ridge
-            )
-            return [e @ drift.readout, e @ drift.overlaps, e @ drift.orthogonal @ e]
+        def sgd(precision: float, seed: int) -> xr.Dataset:
+            at, task = start(precision), self.task(precision)
+            runs = self.simulate(task, seed, init=at, points=41)
+            apart = xr.Dataset({"v": runs.v - at["v"], "m": (runs.M - at["M"])[..., 0]})
+            return math.sqrt(self.dim) * apart
 
-        v, m, r = size, size, 0.0
-        if math.isfinite(precision):
-            v, m, r = optimize.root(velocity, [v, m, size**2 / precision]).x
-        return {"v": v * e, "M": m * e[:, None], "R": r * np.outer(e, e)}
+        noiseless = self.task(math.inf), start(math.inf)
+        return {
+            "sgd": sl.results.over("precision", (self.precision, math.inf), sgd, count(seed)),
+            "sde": engine_covariance(*noiseless, self.time, STATISTICS),
+        }
 
-    def variance(self, time: Any, sign: float = -1.0) -> np.ndarray:
-        """Of √N (m₁ − a₁): noise α² a₁² and drift −ρ along the radius.
-
-        (a, a) is an eigenvector of both matrices of Prop. 4.3, ρ = 2 C (α − 2 α²); as printed, +ρ.
-        """
-        rate = sign * 2 * self.radius_squared * (self.ridge - 2 * self.ridge**2)
-        noise = (self.ridge * self.point[0]) ** 2
-        return np.asarray(noise * np.expm1(2 * rate * time) / (2 * rate))
+    def covariance(self, sign: float = -1.0) -> np.ndarray:
+        """Of √N(v − a, m − a) at the end, by Prop. 4.3; with ``sign=1.0`` as printed."""
+        point = math.sqrt(self.radius_squared) * self.direction
+        noise = sl.theory.binary_mixture.ring_diffusion(point, ridge=self.ridge)
+        return noise * radial_variance(self, self.time, 2, sign)
 
     def check(self, data: Data) -> list[Check]:
         """Variance with the sign that restores, covariance along the radius, and rank one."""
-        a, expected = self.point, float(self.variance(self.time))
+        expected = self.covariance()
         noisy, exact = (data["sgd"].isel(time=-1, precision=number) for number in (0, 1))
-        spectrum = np.linalg.eigvalsh(np.cov(np.concatenate([exact.v, exact.m], axis=1).T))
-        closed = np.outer(np.tile(a, 2), np.tile(a, 2)) * expected / a[0] ** 2
-        gap = np.max(np.abs(data["sde"].covariance.values - closed))
         return [
             checks.variance(
                 "variance of √N(m₁ - a₁), λ = ∞",
                 exact.m[:, 0],
-                expected,
-                printed=float(self.variance(self.time, sign=1.0)),
+                expected[2, 2],
+                printed=float(self.covariance(sign=1.0)[2, 2]),
                 note="drift across the ring in Prop. 4.3",
             ),
             checks.mean(
-                "covariance of √N m₁ and √N m₂, λ = ∞", exact.m.prod("neuron"), closed[0, 1]
+                "covariance of √N m₁ and √N m₂, λ = ∞", exact.m.prod("neuron"), expected[2, 3]
             ),
             checks.variance(
-                f"variance of √N(m₁ - a₁), λ = {self.precision:g}", noisy.m[:, 0], expected
+                f"variance of √N(m₁ - a₁), λ = {self.precision:g}", noisy.m[:, 0], expected[2, 2]
             ),
-            checks.exact(
-                "second eigenvalue of the covariance / first", spectrum[-2] / spectrum[-1], 0, 1e-9
-            ),
-            checks.exact("largest gap, covariance of engine and closed form", gap, 0.0, 1e-9),
+            *common_checks(exact, 1, data["sde"], expected),
         ]
 
     def draw(self, data: Data) -> Figure:
@@ -114,14 +87,15 @@ class BinaryRingDiffusion(Binary):
         figure, panels = sl.plot.panels(1, 3, width=3.6, height=3.3)
         (left, *planes), runs = panels[0], data["sgd"].isel(precision=0)
         sl.plot.runs(runs.m.isel(neuron=0), label="_", axes=left)
-        spread = 2 * np.sqrt(self.variance(runs.time.values))
+        grown = radial_variance(self, runs.time.values, 2) / radial_variance(self, self.time, 2)
+        spread = 2 * np.sqrt(self.covariance()[2, 2] * grown)
         left.plot(runs.time, spread, "k", runs.time, -spread, "k", lw=1.6)
         left.set_ylabel(r"$\sqrt{N}\,(m_1-a_1)$")
-        radius = np.outer(self.direction / self.direction[0], [-spread[-1], spread[-1]])
         for panel, name in zip(planes, ("m", "v"), strict=True):
             ends, label = runs[name].isel(time=-1), f"SGD, λ = {self.precision:g}"
             panel.plot(*ends.values.T, "C0.", alpha=0.4, label=label)
-            panel.plot(*radius, "k", lw=1.6, label="± 2 s.d. of the SDE at λ = ∞")
+            ellipse = picture.region(self.covariance()[:2, :2], deviations=2.0)
+            panel.plot(*ellipse, "k", lw=1.6, label="± 2 s.d. of the SDE at λ = ∞")
             panel.set(aspect="equal", title=f"$t$ = {self.time:g}")
             panel.set_xlabel(rf"$\sqrt{{N}}\,({name}_1-a_1)$")
             panel.set_ylabel(rf"$\sqrt{{N}}\,({name}_2-a_2)$")

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy import optimize
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Check, Data, Figure, Settings, experiment, setting
+from sgdlimits.experiments.catalogue._binary import ring_point
 
+FIRST = np.array([1.0, 0.0])  # of two neurons the first is aligned, the other is at zero
 LONG = 300.0  # until rest: the slowest rate is about 0.1
 # with 2**10 nodes quadrature moves √λ (C(λ) − C) of XOR by about 1 %: the change to 2**12 says so
 COARSE, FINE = 2**10, 2**12
@@ -40,71 +41,57 @@ class MixturePrecision(Settings):
     xor_ridge: float = setting(0.03, "ridge α for XOR", above=0, most=0.06)
 
     @property
-    def binary_square(self) -> float:
-        """C, which is v² of the neuron for two classes at rest without noise."""
-        return sl.theory.binary_mixture.ring_radius_squared(self.binary_ridge)
-
-    @property
-    def xor_square(self) -> float:
-        """C, which is v² of each of the four neurons for XOR at rest without noise."""
-        return sl.theory.xor.ring_radius_squared(self.xor_ridge)
-
-    @property
     def slope(self) -> float:
         """The coefficient of 1/√λ in C(λ) of XOR."""
-        return math.sqrt(2 / math.pi) * (self.xor_square - 1 / (1 - 4 * self.xor_ridge))
+        square = sl.theory.xor.ring_radius_squared(self.xor_ridge)
+        return math.sqrt(2 / math.pi) * (square - 1 / (1 - 4 * self.xor_ridge))
 
     def compute(self, seed: int) -> Data:
-        """One neuron for two classes by closed forms; four neurons for XOR by the engine."""
+        """C(λ) − C: one neuron for two classes by closed forms, four for XOR by the engine."""
         precisions = np.geomspace(self.low, self.high, self.points)
-        data = {"binary": sl.results.over("precision", precisions, self.binary_rest)}
-        task = sl.tasks.BinaryMixture(width=1, precision=precisions[0], ridge=self.binary_ridge)
-        rest = {name: float(x) for name, x in data["binary"].isel(precision=0).items()}
-        drift = sl.effective_dynamics(task, nodes=COARSE).drift(
-            {"v": [rest["v"]], "M": [[rest["m"]]], "R": [[rest["r"]]]}
-        )
-        data["engine"] = xr.Dataset({name: float(np.ravel(x)[0]) for name, x in drift.items()})
+        data = {
+            "binary": sl.results.over("precision", precisions, self.binary_gap),
+            "engine": self.engine_drift(),
+        }
         if self.xor:
             few = np.geomspace(100, self.high, 5)
             data["xor"] = sl.results.over(
                 "nodes",
                 [COARSE, FINE],
-                lambda nodes: sl.results.over("precision", few, lambda x: self.xor_rest(x, nodes)),
+                lambda nodes: sl.results.over("precision", few, lambda x: self.xor_gap(x, nodes)),
             )
         return data
 
-    def binary_rest(self, precision: float) -> xr.Dataset:
-        """A single aligned neuron at rest, by Prop. 4.1; the other neuron is at zero."""
-        one, both = np.eye(2)[0], np.diag([1.0, 0.0])
-        noise: Any = {"precision": precision, "ridge": self.binary_ridge}
+    def binary_gap(self, precision: float) -> xr.Dataset:
+        """C(λ) − C, where C is v² of a single aligned neuron at rest; the other is at zero."""
+        square = sl.theory.binary_mixture.ring_radius_squared(self.binary_ridge)
+        readout = ring_point(FIRST, precision, self.binary_ridge)["v"][0]
+        return xr.Dataset({"gap": readout**2 - square})
 
-        def velocity(x: np.ndarray) -> list[float]:
-            v, m, r = x
-            drift = sl.theory.binary_mixture.drift(v * one, m * one, r * both, **noise)
-            return [drift.readout[0], drift.overlaps[0], drift.orthogonal[0, 0]]
+    def engine_drift(self) -> xr.Dataset:
+        """What the engine says of the drift of this neuron, at the least precision."""
+        task = sl.tasks.BinaryMixture(width=1, precision=self.low, ridge=self.binary_ridge)
+        rest = ring_point(FIRST, self.low, self.binary_ridge)
+        alone = {"v": rest["v"][:1], "M": rest["M"][:1], "R": rest["R"][:1, :1]}
+        drift = sl.effective_dynamics(task, nodes=COARSE).drift(alone)
+        return xr.Dataset({name: float(np.ravel(x)[0]) for name, x in drift.items()})
 
-        size = math.sqrt(self.binary_square)
-        guess = [size, size, self.binary_square / precision]
-        v, m, r = optimize.root(velocity, guess, tol=1e-12).x
-        return xr.Dataset({"v": v, "m": m, "r": r})
-
-    def xor_rest(self, precision: float, nodes: int) -> xr.Dataset:
-        """Mean v² of four neurons in four roles, once the limit is at rest."""
+    def xor_gap(self, precision: float, nodes: int) -> xr.Dataset:
+        """C(λ) − C, where C is v² of four neurons in four roles, once the limit is at rest."""
         task = sl.tasks.XorMixture(width=4, precision=precision, ridge=self.xor_ridge)
-        size = math.sqrt(self.xor_square)
+        square = sl.theory.xor.ring_radius_squared(self.xor_ridge)
         start = {
-            "v": size * np.array([1, 1, -1, -1]),
-            "M": size * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]]),
+            "v": math.sqrt(square) * np.array([1, 1, -1, -1]),
+            "M": math.sqrt(square) * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]]),
             "R": np.eye(4) / precision,
         }
         end = sl.effective_dynamics(task, nodes=nodes).solve(start, time=LONG, points=2)
-        return xr.Dataset({"square": (end.v[-1] ** 2).mean()})
+        return xr.Dataset({"gap": (end.v[-1] ** 2).mean() - square})
 
     def check(self, data: Data) -> list[Check]:
         """Exponent for two classes, coefficient for XOR, and the engine at the closed form."""
         last = data["binary"].isel(precision=[-2, -1])
-        gaps = np.abs(last.v**2 - self.binary_square)
-        exponent = np.diff(np.log(gaps)) / np.diff(np.log(last.precision))
+        exponent = np.diff(np.log(np.abs(last.gap))) / np.diff(np.log(last.precision))
         drift = max(abs(float(x)) for x in data["engine"].values())
         name = "two classes: exponent of λ in C(λ) - C"
         at_rest = f"two classes: drift of the engine at rest, λ = {self.low:g}"
@@ -117,7 +104,7 @@ class MixturePrecision(Settings):
             small = 1 / np.sqrt(data["xor"].precision.values)
             coarse, fine = (
                 np.polynomial.Polynomial.fit(small, gap / small, 3).convert().coef[0]
-                for gap in data["xor"].square.values - self.xor_square
+                for gap in data["xor"].gap.values
             )
             note = f"tolerance: its change from {COARSE} to {FINE} quadrature nodes"
             name = "XOR: coefficient of 1/√λ in C(λ)"
@@ -128,12 +115,12 @@ class MixturePrecision(Settings):
         """The distance to C, times that power of λ that makes it tend to a constant."""
         figure, panels = sl.plot.panels(1, 1 + self.xor, width=4.6, height=3.6)
         first, last = panels[0, 0], panels[0, -1]
-        gaps = data["binary"].v ** 2 - self.binary_square
+        gaps = data["binary"].gap
         first.plot(gaps.precision, gaps.precision * gaps, "k", label="rest point at precision λ")
-        first.set_title(f"two classes, α = {self.binary_ridge:g}")
-        first.set_ylabel(r"$\lambda\;(C(\lambda)-C)$")
+        title = f"two classes, α = {self.binary_ridge:g}"
+        first.set(title=title, ylabel=r"$\lambda\;(C(\lambda)-C)$")
         if self.xor:
-            gaps = data["xor"].square.sel(nodes=FINE) - self.xor_square
+            gaps = data["xor"].gap.sel(nodes=FINE)
             last.plot(gaps.precision, np.sqrt(gaps.precision) * gaps, "ko-")
             look: Any = {"color": sl.plot.style.PATHS, "ls": "--"}
             last.axhline(self.slope, label="predicted coefficient of 1/√λ", **look)

@@ -16,32 +16,52 @@ class Case(NamedTuple):
     """What is known of the rest points of a task without noise."""
 
     title: str
+    task: Any
     theory: Any  # ring_radius_squared(ridge) is C, which is |v|² of all neurons in one role
     threshold: float  # the ridge at which all rest points but 0 vanish
     roles: list[list[int]]  # readout and overlaps of a neuron: a class mean with its sign
+    starts: list[tuple[int, ...]]  # the role of each neuron, with every number of filled roles
 
-    def squares(self, ridges: np.ndarray) -> np.ndarray:
-        """C at every ridge."""
-        return np.array([self.theory.ring_radius_squared(ridge) for ridge in ridges])
-
-    def starts(self, *choices: tuple[int, ...]) -> dict[str, np.ndarray]:
-        """One state for each choice of the neurons' roles; −1 is a neuron at rest at zero."""
-        chosen = np.array(choices)
-        rows = np.array([*self.roles, [0] * len(self.roles[0])])[chosen]
+    def branches(self, width: int) -> xr.Dataset:
+        """Rest points over the ridge, from every start and from the origin, and their |v|²."""
+        chosen = np.array([*dict.fromkeys(start[:width] for start in self.starts)])
         sharing = np.sum(chosen[:, :, None] == chosen[:, None, :], axis=2)
-        sizes = (1 + 0.1 * np.arange(chosen.shape[1])) / np.sqrt(sharing)  # not all the same
-        R = np.tile(0.01 * np.eye(chosen.shape[1]), (len(chosen), 1, 1))
-        return {"v": sizes * rows[..., 0], "M": sizes[..., None] * rows[..., 1:], "R": R}
+        sizes = (1 + 0.1 * np.arange(width)) / np.sqrt(sharing)  # not all the same
+        rows = sizes[..., None] * np.array(self.roles)[chosen]
+        rows = np.concatenate([rows, 0 * rows[:1]])
+        R = np.tile(0.01 * np.eye(width), (len(rows), 1, 1))
+        limit = sl.effective_dynamics(self.task(width=width, precision=math.inf))
+        diagram = limit.bifurcations(
+            "ridge",
+            low=0.08 * self.threshold,
+            high=1.2 * self.threshold,
+            init={"v": rows[..., 0], "M": rows[..., 1:], "R": R},
+            search_at=[0.44 * self.threshold, 1.08 * self.threshold],
+        )
+        return diagram.assign(square=(diagram.v**2).sum("neuron", skipna=False))
 
-    def filled(self, diagram: xr.Dataset) -> list[int]:
-        """The number of filled roles on each branch, at its least ridge."""
-        least = diagram.isel(point=diagram.ridge.argmin("point"))
-        return [round(x) for x in least.square.values / self.squares(least.ridge.values)]
+    def squares(self, ridges: Any) -> np.ndarray:
+        """C at every ridge."""
+        return np.vectorize(self.theory.ring_radius_squared)(ridges)
+
+    def filled(self, diagram: xr.Dataset) -> xr.DataArray:
+        """|v|² / C, the number of filled roles, on the branches below the threshold."""
+        below = diagram.ridge < self.threshold - 1e-6
+        squares = self.squares(diagram.ridge.where(below, self.threshold / 2))
+        return (diagram.square / squares).where(below)
 
 
 CASES = {
-    "binary": Case("two classes", sl.theory.binary_mixture, 1 / 4, [[1, 1], [-1, -1]]),
-    "xor": Case("XOR", sl.theory.xor, 1 / 8, [[1, 1, 0], [1, -1, 0], [-1, 0, 1], [-1, 0, -1]]),
+    "binary": Case(
+        *("two classes", sl.tasks.BinaryMixture, sl.theory.binary_mixture, 1 / 4),
+        roles=[[1, 1], [-1, -1]],
+        starts=[(0, 1), (0, 0)],
+    ),
+    "xor": Case(
+        *("XOR", sl.tasks.XorMixture, sl.theory.xor, 1 / 8),
+        roles=[[1, 1, 0], [1, -1, 0], [-1, 0, 1], [-1, 0, -1]],
+        starts=[(0, 1, 2, 3), (0, 0, 2, 3), (0, 0, 2, 2), (0, 0, 0, 0)],
+    ),
 }
 
 
@@ -60,61 +80,31 @@ class MixtureRidge(Settings):
 
     def compute(self, seed: int) -> Data:
         """Branches with every number of filled roles, and the origin."""
-        roles: Any = [(0,), (-1,)] if self.width == 1 else [(0, 1), (0, 0), (-1, -1)]
-        task = sl.tasks.BinaryMixture(width=self.width, precision=math.inf)
-        options: Any = {"low": 0.02, "high": 0.3, "search_at": [0.11, 0.27]}
-        starts = CASES["binary"].starts(*roles)
-        limit = sl.effective_dynamics(task)
-        data = {"binary": limit.bifurcations("ridge", init=starts, **options)}
-        if self.xor:
-            roles = [(0, 1, 2, 3), (0, 0, 2, 3), (0, 0, 2, 2), (0, 0, 0, 0), (-1, -1, -1, -1)]
-            options = {"low": 0.01, "high": 0.15, "search_at": [0.055, 0.135]}
-            starts = CASES["xor"].starts(*roles)
-            limit = sl.effective_dynamics(sl.tasks.XorMixture(precision=math.inf))
-            data["xor"] = limit.bifurcations("ridge", init=starts, **options)
-        return {
-            name: diagram.assign(square=(diagram.v**2).sum("neuron", skipna=False))
-            for name, diagram in data.items()
-        }
+        widths = {"binary": self.width} | ({"xor": 4} if self.xor else {})
+        return {name: CASES[name].branches(width) for name, width in widths.items()}
 
     def check(self, data: Data) -> list[Check]:
         """Where branches end, and |v|² = C(ridge) times the number of filled roles."""
         results = []
         for name, diagram in data.items():
-            case = CASES[name]
-            filled = case.filled(diagram)
+            title, threshold = CASES[name].title, CASES[name].threshold
+            filled = CASES[name].filled(diagram)
+            numbers = filled.max("point").round()
             ends = diagram.ridge.values[diagram.special.values != ""]
-            distances = [0.0]
-            for number, count in enumerate(filled):
-                branch = diagram.isel(branch=number)
-                below = branch.isel(point=branch.ridge < case.threshold - 1e-6)
-                counts = below.square.values / case.squares(below.ridge.values)
-                distances.extend(np.abs(counts - count))
-            results += [
-                checks.exact(
-                    f"{case.title}: ridge where branches meet",
-                    case.threshold + np.max(np.abs(ends - case.threshold)),
-                    case.threshold,
-                    1e-8,
-                    note=f"the furthest of {len(ends)}",
-                ),
-                checks.exact(
-                    f"{case.title}: |v|² / C furthest from a whole number",
-                    np.max(distances),
-                    0.0,
-                    1e-7,
-                ),
-                checks.exact(
-                    f"{case.title}: most filled roles", max(filled), diagram.sizes["neuron"], 0.0
-                ),
-            ]
+            furthest = threshold + np.max(np.abs(ends - threshold))
+            note, gap = f"the furthest of {len(ends)}", np.abs(filled - numbers).max()
+            text = f"{title}: ridge where branches meet"
+            results.append(checks.exact(text, furthest, threshold, 1e-8, note=note))
+            text = f"{title}: |v|² / C furthest from a whole number"
+            results.append(checks.exact(text, gap, 0.0, 1e-7))
+            text, width = f"{title}: most filled roles", diagram.sizes["neuron"]
+            results.append(checks.exact(text, numbers.max(), width, 0.0))
         return results
 
     def draw(self, data: Data) -> Figure:
         """|v|² of all branches over the ridge, and multiples of C."""
-        figure, panels = sl.plot.panels(
-            1, len(data), width=6.4 if len(data) == 1 else 4.6, height=3.8
-        )
+        wide = 6.4 if len(data) == 1 else 4.6
+        figure, panels = sl.plot.panels(1, len(data), width=wide, height=3.8)
         for panel, (name, diagram) in zip(panels[0], data.items(), strict=True):
             draw_branches(panel, diagram, CASES[name])
         sl.plot.legend_below(figure, 3)
@@ -126,7 +116,7 @@ def draw_branches(panel: Axes, diagram: xr.Dataset, case: Case) -> None:
     sl.plot.bifurcation(diagram, "square", axes=panel)
     ridges = np.linspace(diagram.attrs["low"], case.threshold - 1e-9, 12)[:-1]
     look: Any = {"ms": 4.5, "color": sl.plot.style.PALETTE["orange"], "zorder": 4}
-    for count in set(case.filled(diagram)) - {0}:
+    for count in set(case.filled(diagram).max("point").round().values) - {0.0}:
         squares = count * case.squares(ridges)
         panel.plot(ridges, squares, "o", label="closed form, multiples of $C$", **look)
     panel.set(title=f"{case.title}, $K$ = {diagram.sizes['neuron']}", xlabel=r"ridge $\alpha$")

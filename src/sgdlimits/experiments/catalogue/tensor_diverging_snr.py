@@ -9,7 +9,7 @@ from scipy import stats
 import sgdlimits as sl
 from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.scalar_sde import ScalarSde
+from sgdlimits.experiments.scalar_sde import ScalarSde, linear_variance
 from sgdlimits.experiments.shared import Sgd
 
 ORDER = 3
@@ -121,7 +121,5 @@ def limit_sde(scaled_snr: float) -> ScalarSde:
 
 def printed(scaled_snr: float, time: np.ndarray | float) -> np.ndarray:
     """The share that has escaped by (3.3) as printed, with the linear rate 2k(Λ − 1)."""
-    rate = 2 * ORDER * (scaled_snr - 1)
-    growth = time if rate == 0 else np.expm1(2 * rate * np.asarray(time)) / (2 * rate)
-    variance = np.exp(2 * rate * np.asarray(time)) + 4 * ORDER * growth
+    variance = linear_variance(time, 2 * ORDER * (scaled_snr - 1), start=1.0, noise=4 * ORDER)
     return np.asarray(stats.norm.sf(ESCAPED / np.sqrt(variance)))
