@@ -40,6 +40,24 @@ def test_the_level_is_the_stated_one(monkeypatch: pytest.MonkeyPatch) -> None:
         assert stats.binomtest(sum(failed), 2000, 0.1).pvalue > 1e-3
 
 
+def test_a_single_sample_fails_at_the_stated_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the spread is known from few others; a bias is allowed on top."""
+    monkeypatch.setattr(checks, "LEVEL", 0.1)
+    failed = []
+    for i in range(2000):
+        sample, *others = normal(6, seed=i)
+        check = checks.single("x", sample - np.mean(others), 0.0, np.std(others, ddof=1), 5)
+        failed.append(check.status == "failed")
+    assert stats.binomtest(sum(failed), 2000, 0.1).pvalue > 1e-3
+    assert checks.single("x", 3.0, 0.0, 0.1, 5).status == "failed"
+    assert checks.single("x", 3.0, 0.0, 0.1, 5, bias=3.0).status == "passed"
+
+
+def test_statements() -> None:
+    assert checks.holds("x", np.array([1.0]).max() > 0, note="said").note == "said"
+    assert checks.holds("x", None).status == "failed"
+
+
 def test_variances() -> None:
     values = 3 * normal(1000)
     assert checks.variance("x", values, 9.0).status == "passed"

@@ -68,15 +68,17 @@ def exact(
     name: str,
     measured: Any,
     expected: Any,
-    tolerance: float,
+    tolerance: float = 0.0,
     *,
     note: str = "",
     printed: float | None = None,
 ) -> Check:
     """Two deterministic numbers, such as a rest point found by search and its closed form.
 
-    >>> exact("overlap", 1.0000001, 1.0, 1e-6).status
-    'passed'
+    Counts need no tolerance.
+
+    >>> exact("overlap", 1.0000001, 1.0, 1e-6).status, exact("outliers", 3, 4).status
+    ('passed', 'failed')
     """
     return Check(name, float(expected), float(measured), 0.0, tolerance, note, printed)
 
@@ -111,6 +113,41 @@ def mean(
     error = float(values.std(ddof=1) / math.sqrt(len(values)))
     tolerance = allowed(len(values)) * error + bias
     return Check(name, float(expected), float(values.mean()), error, tolerance, note, printed)
+
+
+def holds(name: str, statement: Any, *, note: str = "") -> Check:
+    """A statement that must be true: 1 if it is, and 1 is expected.
+
+    >>> holds("overlaps with other means are negative", max(-0.2, -0.1) < 0).status
+    'passed'
+    """
+    return exact(name, bool(statement), 1.0, note=note)
+
+
+def single(
+    name: str,
+    sample: Any,
+    expected: Any,
+    spread: Any,
+    size: int,
+    *,
+    note: str = "",
+    bias: float = 0.0,
+) -> Check:
+    """One sample, such as the data set of one run, in the spread of independent others.
+
+    Args:
+        name: of the check.
+        sample: the number that was measured once.
+        expected: the mean of its law, known or taken over the others.
+        spread: the standard deviation of the others.
+        size: how many they are.
+        note: what else is said.
+        bias: as in :func:`mean`.
+    """
+    error = float(spread)
+    tolerance = allowed(size) * error * math.sqrt(1 + 1 / size) + bias
+    return Check(name, float(expected), float(sample), error, tolerance, note)
 
 
 def variance(

@@ -13,7 +13,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 import sgdlimits as sl
-from sgdlimits.experiments.base import Data, Figure, setting
+from sgdlimits.experiments import checks
+from sgdlimits.experiments.base import Check, Data, Figure, setting
 from sgdlimits.experiments.catalogue._spectra import MATRICES, Spectra
 
 ALIGNED = 0.95
@@ -49,6 +50,29 @@ def prediction(task: Any, tracked: xr.Dataset, ratio: float, always: Sequence[st
                 spectrum = sl.spectra.effective(task, state, ratio, matrix, str(block))
                 predicted.loc[time, matrix, block] = spectrum.alignment
     return predicted
+
+
+def check_alignment(title: str, part: xr.Dataset, sample: str, bias: float) -> list[Check]:
+    """Measured alignment less its prediction; above 0.95 each, where theory says so.
+
+    Args:
+        title: of the part.
+        part: ``alignment``, ``effective`` and the precision.
+        sample: dim whose entries are independent; the mean is taken over all others.
+        bias: known bound for the gap between the prediction and the mean in finite dimension.
+    """
+    gaps = part.alignment - part.effective
+    ranges = [1 - float(x) for x in (part.alignment.max(), part.alignment.min())]
+    note = "1 less {:.2g} to {:.2g}, ".format(*ranges)
+    note += f"predicted {1 - float(part.effective.mean()):.2g}; one sample for each {sample}"
+    means = gaps.mean([dim for dim in gaps.dims if dim != sample])
+    name = f"{title}: alignment less its prediction"
+    results = [checks.mean(name, means, 0.0, bias=bias, note=note)]
+    if part.precision >= NEAR_ONE:
+        above = (part.alignment > ALIGNED).sum()
+        name = f"{title}: alignments above {ALIGNED}"
+        results.append(checks.exact(name, above, part.alignment.size))
+    return results
 
 
 def parts(data: Data) -> Iterator[tuple[str, xr.Dataset]]:

@@ -14,7 +14,8 @@ from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits._types import State
-from sgdlimits.experiments.base import setting
+from sgdlimits.experiments import checks
+from sgdlimits.experiments.base import Check, setting
 from sgdlimits.experiments.catalogue._spectra import MATRICES, Spectra
 
 
@@ -78,13 +79,25 @@ def norms(state: State) -> np.ndarray:
     return np.asarray(np.sqrt(np.sum(state["M"] ** 2, axis=1) + np.diag(state["R"])))
 
 
-def before_gap(eigenvalues: np.ndarray, most: int) -> tuple[int, np.ndarray]:
-    """How many eigenvalues stand before the largest ratio of neighbours, and these ratios.
+def relative_sums(draws: xr.DataArray, target: np.ndarray) -> np.ndarray:
+    """The sum of leading eigenvalues in each draw over the predicted one, less 1.
+
+    Nearly equal eigenvalues repel each other, which their sum does not feel.
+    """
+    leading = draws.transpose("draw", "rank").values[:, : len(target)]
+    return np.asarray(leading.sum(axis=1) / target.sum() - 1)
+
+
+def check_outliers(name: str, eigenvalues: np.ndarray, expected: int, most: int) -> Check:
+    """How many eigenvalues of a block stand before the largest ratio of neighbours.
 
     Args:
-        eigenvalues: of one block; their absolute values count.
+        name: of the check.
+        eigenvalues: their absolute values count.
+        expected: how many should.
         most: so many of the largest are looked at.
     """
     leading = np.sort(np.abs(eigenvalues))[::-1][:most]
     ratios = leading[:-1] / leading[1:]
-    return int(np.argmax(ratios)) + 1, ratios
+    note = f"before the largest ratio of neighbours; it is {ratios[expected - 1]:.3g} there"
+    return checks.exact(name, np.argmax(ratios) + 1, expected, note=note)

@@ -5,12 +5,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 import sgdlimits as sl
-from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._alignment import (
-    ALIGNED,
-    NEAR_ONE,
     Alignment,
+    check_alignment,
     draw_measured,
     draw_parts,
     draw_predicted,
@@ -49,25 +47,11 @@ class MixtureAlignment(Softmax, Alignment):
 
     def check(self, data: Data) -> list[Check]:
         """Alignment at the end against the effective theory; above 0.95 where theory says so."""
-        results = []
-        for title, part in parts(data):
-            end = part.isel(time=-1)
-            least, most = float(end.alignment.min()), float(end.alignment.max())
-            results.append(
-                checks.mean(
-                    f"{title}: alignment less its prediction",
-                    end.alignment - end.effective,
-                    0.0,
-                    bias=5 / self.dim,
-                    note=f"{least:.3f} to {most:.3f} over the blocks, "
-                    f"predicted mean {float(end.effective.mean()):.3f}",
-                )
-            )
-            if part.precision >= NEAR_ONE:
-                name = f"{title}: blocks aligned by more than {ALIGNED}"
-                above = (end.alignment > ALIGNED).sum()
-                results.append(checks.exact(name, above, self.classes, 0.0))
-        return results
+        return [
+            check
+            for title, part in parts(data)
+            for check in check_alignment(title, part.isel(time=-1), "block", 5 / self.dim)
+        ]
 
     def draw(self, data: Data) -> Figure:
         """Alignment of every block over time, and the prediction for the first."""

@@ -13,7 +13,7 @@ import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Check, Data, Figure, experiment
 from sgdlimits.experiments.catalogue._spectra import MATRICES
-from sgdlimits.experiments.catalogue._xor_spectra import Readout, before_gap
+from sgdlimits.experiments.catalogue._xor_spectra import Readout, check_outliers, relative_sums
 
 CLASSES = 4
 RANKS = 8  # the largest ratio of neighbours is looked for among so many eigenvalues
@@ -68,27 +68,24 @@ class XorReadoutSpectrum(Readout):
                 data[name].eigenvalues.sel(matrix=matrix).transpose(..., "rank")
                 for name in ("run", "predicted", "fresh")
             )
-            target, draws = predicted.values[-1, :CLASSES], fresh.values[:, :CLASSES]
-            sums = draws.sum(axis=1) / target.sum() - 1
-            each = ", ".join(f"{100 * x:+.2f}" for x in draws.mean(axis=0) / target - 1)
+            target = predicted.values[-1, :CLASSES]
+            sums = relative_sums(fresh, target)
+            each = (fresh.mean("draw").values[:CLASSES] / target - 1) * 100
+            note = f"each by {', '.join(f'{x:+.2f}' for x in each)} %; one sample per draw"
             name = f"{word}: sum of the leading {CLASSES} eigenvalues over its prediction, less 1"
-            note = f"each by {each} %; one sample per draw"
             results.append(checks.mean(name, sums, 0.0, bias=self.bias, note=note))
-            spread = float(np.std(sums, ddof=1))
-            allowed = checks.allowed(len(sums)) * spread * np.sqrt(1 + 1 / len(sums)) + self.bias
+            spread = np.std(sums, ddof=1), len(sums)
             for kind in KINDS:
-                values = run.sel(data=kind).values
-                gap = float(values[-1, :CLASSES].sum() / target.sum() - 1)
-                name = f"{word}, {kind} data: the same in the run"
+                title, values = f"{word}, {kind} data", run.sel(data=kind).values
+                gap = values[-1, :CLASSES].sum() / target.sum() - 1
+                name = f"{title}: the same in the run"
                 note = "one data set, in the spread of fresh ones"
-                results.append(Check(name, 0.0, gap, spread, float(allowed), note))
-                for position, when, expected in ((0, "start", 1), (-1, "end", discerned)):
-                    outliers, ratios = before_gap(values[position], RANKS)
-                    ratio = f"{ratios[expected - 1]:.3g}"
-                    name = f"{word}, {kind} data: outliers at the {when}"
-                    note = f"before the largest ratio of neighbours; it is {ratio} there"
-                    results.append(checks.exact(name, outliers, expected, 0.0, note=note))
-        return [*results, checks.exact("hidden classes discerned", discerned, CLASSES, 0.0)]
+                results += [
+                    checks.single(name, gap, 0.0, *spread, bias=self.bias, note=note),
+                    check_outliers(f"{title}: outliers at the start", values[0], 1, RANKS),
+                    check_outliers(f"{title}: outliers at the end", values[-1], discerned, RANKS),
+                ]
+        return [*results, checks.exact("hidden classes discerned", discerned, CLASSES)]
 
     def draw(self, data: Data) -> Figure:
         """All eigenvalues over time."""
