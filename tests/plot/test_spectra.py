@@ -42,6 +42,23 @@ def test_eigenvalues_over_time(tracked: xr.Dataset) -> None:
         sl.plot.eigenvalues_over_time(path.dataset, "W0W0")
 
 
+def test_outlier_curves(tracked: xr.Dataset) -> None:
+    """Without eigenvalues of a run; each kind of transition is in the legend once."""
+    task = sl.tasks.GaussianMixture(classes=2, precision=5.0)
+    path = sl.spectra.effective_path(task, tracked, ratio=100 / 30, nodes=2**8)
+    moves = [(0.2, -1), (0.4, 1), (0.6, 1)]
+    (axes,) = sl.plot.outlier_curves(path.dataset, moves).axes
+    assert labels(axes) == [
+        "effective bulk",
+        "effective outliers",
+        "an outlier enters the bulk",
+        "an outlier leaves the bulk",
+    ]
+    upright = [line for line in axes.get_lines() if "bulk" in str(line.get_label())]
+    assert [np.ravel(line.get_xdata())[0] for line in upright] == [0.2, 0.4, 0.6]
+    assert labels(sl.plot.outlier_curves(path.dataset).axes[0]) == labels(axes)[:2]
+
+
 def test_eigenvalues_of_the_readout_over_time() -> None:
     """It has no bulk: all eigenvalues are predicted, and the threshold of outliers."""
     task = sl.tasks.XorMixture(width=5)

@@ -1,5 +1,7 @@
 """Settings of all experiments that run SGD."""
 
+from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,29 @@ class Sgd(Settings):
         size: dict[str, Any] = {"dim": self.dim, "runs": self.runs, "time": self.time}
         return sl.simulate(task, seed=seed, **(size | options))
 
+    def simulate_over(
+        self,
+        name: str,
+        values: Sequence[float],
+        task: Callable[[float], Any],
+        seed: int,
+        **options: Any,
+    ) -> xr.Dataset:
+        """SGD for each value of a parameter, each with its own seed, in one dataset.
+
+        Args:
+            name: of the parameter, and of the dim along which the results are joined.
+            values: of the parameter.
+            task: what is learned, for one value.
+            seed: of the first value; the next has the next.
+            options: those of ``sgdlimits.simulate``, the same for all.
+        """
+
+        def run(value: float, seed: int) -> xr.Dataset:
+            return self.simulate(task(value), seed, **options)
+
+        return sl.results.over(name, values, run, count(seed))
+
     def simulate_from(
         self, task: Any, seed: int, starts: dict[str, Any], **options: Any
     ) -> xr.Dataset:
@@ -34,11 +59,11 @@ class Sgd(Settings):
         """
         runs = options.pop("runs", self.runs)
         init = {name: np.repeat(np.asarray(x), runs, axis=0) for name, x in starts.items()}
-        count = len(next(iter(init.values()))) // runs
-        sgd = self.simulate(task, seed, runs=count * runs, init=init, **options)
+        total = len(next(iter(init.values())))
+        sgd = self.simulate(task, seed, runs=total, init=init, **options)
 
         def part(start: int) -> xr.Dataset:
             own = sgd.isel(run=slice(start * runs, (start + 1) * runs))
             return own.assign_coords(run=np.arange(runs))
 
-        return sl.results.over("start", range(count), part)
+        return sl.results.over("start", range(total // runs), part)

@@ -14,7 +14,13 @@ from sgdlimits.plot.panels import facets, legend_below, panels
 from sgdlimits.plot.plane import plane
 from sgdlimits.plot.portrait import portrait
 from sgdlimits.plot.proportions import proportions
-from sgdlimits.plot.spectra import alignment, eigenvalues_over_time, eigenvectors, spectrum
+from sgdlimits.plot.spectra import (
+    alignment,
+    eigenvalues_over_time,
+    eigenvectors,
+    outlier_curves,
+    spectrum,
+)
 from sgdlimits.plot.symbols import symbol
 
 __all__ = [
@@ -27,6 +33,7 @@ __all__ = [
     "eigenvectors",
     "facets",
     "legend_below",
+    "outlier_curves",
     "panels",
     "plane",
     "portrait",

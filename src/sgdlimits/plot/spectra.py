@@ -96,11 +96,49 @@ def eigenvalues_over_time(
             chosen.time, values, "o", color=style.SIMULATION, ms=3.5, label="leading eigenvalues"
         )
         if predicted is not None:
-            _draw_predicted(panel, predicted)
+            outlier_curves(predicted, axes=panel)
         panel.set(xlabel=_time(tracked), ylabel=f"eigenvalues, {_MATRICES[matrix]} {block}")
         _legend(panel)
         if axes is None:
             style.put_caption(figure, style.caption(tracked))
+    return figure
+
+
+def outlier_curves(
+    predicted: xr.Dataset, transitions: Numeric = (), axes: Axes | None = None
+) -> Figure:
+    """Draw the effective outliers of a block over time on top of its bulk.
+
+    A readout block has no bulk: its outliers lie on top of all its eigenvalues, beyond a threshold.
+
+    Args:
+        predicted: the Dataset of :func:`sgdlimits.spectra.effective_path`.
+        transitions: pairs (time, change) for lines where outliers leave the bulk, change > 0, or
+            enter it: of the ``transitions`` that :func:`sgdlimits.spectra.effective_path` returns.
+        axes: draw in these axes in place of a new figure.
+
+    Returns:
+        The figure; :func:`sgdlimits.plot.save` writes it.
+    """
+    time = predicted.time.values
+    with style.figure_style():
+        figure, panel = one_panel(axes, (5.6, 3.8))
+        if "low" in predicted:
+            look: Any = {"color": "0.6", "alpha": 0.25, "lw": 0, "label": "effective bulk"}
+            panel.fill_between(time, predicted.low, predicted.high, **look)
+        else:
+            others = predicted.eigenvalues.transpose("time", "index").values
+            panel.plot(time, others, color="0.6", lw=0.7, label="effective eigenvalues")
+            panel.plot(time, predicted.threshold, "k:", lw=1.0, label="threshold of outliers")
+        curves = predicted.outliers.transpose("time", "rank").values
+        panel.plot(time, curves, color=style.LIMIT, lw=1.3, label="effective outliers")
+        for when, change in _checks.array("transitions", transitions, None).reshape(-1, 2):
+            verb, dashes = ("enters", "--") if change < 0 else ("leaves", ":")
+            label = f"an outlier {verb} the bulk"
+            panel.axvline(when, color=style.PATHS, lw=1, ls=dashes, label=label)
+        panel.set(xlabel=style.TIME_LABEL, ylabel="eigenvalue")
+        if axes is None:
+            _legend(panel)
     return figure
 
 
@@ -185,27 +223,6 @@ def _chosen(tracked: xr.Dataset, matrix: str, block: str) -> xr.Dataset:
 
 def _time(tracked: xr.Dataset) -> str:
     return str(tracked.attrs.get("time_label", style.TIME_LABEL))
-
-
-def _draw_predicted(panel: Axes, predicted: xr.Dataset) -> None:
-    """Outlier curves on top of the bulk, or on top of all eigenvalues of a readout block."""
-    time = predicted.time.values
-    if "low" in predicted:
-        panel.fill_between(
-            time,
-            predicted.low,
-            predicted.high,
-            color="0.6",
-            alpha=0.25,
-            lw=0,
-            label="effective bulk",
-        )
-    else:
-        others = predicted.eigenvalues.transpose("time", "index").values
-        panel.plot(time, others, color="0.6", lw=0.7, label="effective eigenvalues")
-        panel.plot(time, predicted.threshold, "k:", lw=1.0, label="threshold of outliers")
-    curves = predicted.outliers.transpose("time", "rank").values
-    panel.plot(time, curves, color=style.LIMIT, lw=1.3, label="effective outliers")
 
 
 def _legend(panel: Axes) -> None:

@@ -1,6 +1,5 @@
 """What the experiments on spiked matrices and tensors share."""
 
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -25,11 +24,7 @@ class MatrixPca(Sgd):
 
     def sgd(self, seed: int, **options: Any) -> xr.Dataset:
         """SGD for every λ, each with its own seed; options are those of ``sgdlimits.simulate``."""
-
-        def run(snr: float, seed: int) -> xr.Dataset:
-            return self.simulate(matrix(snr), seed, **options)
-
-        return sl.results.over("snr", self.snrs, run, count(seed))
+        return self.simulate_over("snr", self.snrs, matrix, seed, **options)
 
 
 class TwoSides(Sgd):
@@ -37,6 +32,15 @@ class TwoSides(Sgd):
 
     below: float = setting(0.8, "signal-to-noise ratio below the transition", above=0, most=0.99)
     above: float = setting(1.2, "signal-to-noise ratio above the transition", least=1.01)
+
+    @property
+    def sides(self) -> dict[str, float]:
+        """Both of them, by a word."""
+        return {"below": self.below, "above": self.above}
+
+    def sgd(self, seed: int, **options: Any) -> xr.Dataset:
+        """SGD on both sides, each with its own seed; options are those of ``simulate``."""
+        return self.simulate_over("snr", [*self.sides.values()], matrix, seed, **options)
 
 
 def matrix(snr: float) -> sl.tasks.SpikedTensor:

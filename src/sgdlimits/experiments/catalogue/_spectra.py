@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments.base import Settings, setting
@@ -61,3 +62,26 @@ def beyond(gaps: np.ndarray) -> float:
     """
     error = gaps.std(ddof=1) / np.sqrt(len(gaps))
     return float(np.maximum(0.0, abs(gaps.mean()) - 2 * error))  # NaN stays NaN
+
+
+def nearly_equal(values: np.ndarray) -> list[slice]:
+    """Where decreasing positive numbers lie within 5 % of the first of their kind.
+
+    >>> nearly_equal(np.array([5.0, 4.9, 2.0]))
+    [slice(0, 2, None), slice(2, 3, None)]
+    """
+    slices, start = [], 0
+    while start < len(values):
+        slices.append(slice(start, start + int(np.sum(values[start:] > 0.95 * values[start]))))
+        start = slices[-1].stop
+    return slices
+
+
+def draw_histogram(panel: Axes, part: xr.Dataset, task: Any, ratio: float, **options: Any) -> None:
+    """All eigenvalues in ``spectrum``, and their prediction from the state that stands beside it.
+
+    Options are those of ``sgdlimits.spectra.effective``.
+    """
+    state = {name: part[name].values for name in task.shapes}
+    predicted = sl.spectra.effective(task, state, ratio, **options)
+    sl.plot.spectrum(part.spectrum, predicted, axes=panel)

@@ -1,7 +1,6 @@
 """What the experiments on XOR share: SGD at several noise levels, and what its end points are."""
 
 import math
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -43,11 +42,8 @@ class NoisyXor(Xor):
 
     def sgd(self, seed: int, **options: Any) -> xr.Dataset:
         """Start and end of SGD by four neurons for every λ and for ∞, each with its own seed."""
-
-        def run(precision: float, seed: int) -> xr.Dataset:
-            return self.simulate(self.task(precision), seed, points=2, **options)
-
-        return sl.results.over("precision", [*self.precisions, NO_NOISE], run, count(seed))
+        precisions = [*self.precisions, NO_NOISE]
+        return self.simulate_over("precision", precisions, self.task, seed, points=2, **options)
 
 
 def word(precision: float) -> str:

@@ -1,7 +1,5 @@
 """Matrix PCA at its saddle: √N·m diffuses, stably below and unstably above, while r² settles."""
 
-from itertools import count
-
 import numpy as np
 import xarray as xr
 from scipy import stats
@@ -34,21 +32,19 @@ class BbpDynamics(TwoSides):
         """SGD from (0, r²), and the standard deviations of the SDE of (√N·m, r²) from there."""
         start = {"m": 0.0, "r2": self.radius}
 
-        def sgd(snr: float, seed: int) -> xr.Dataset:
-            return self.simulate(matrix(snr), seed, init=start, points=81)
-
         def spread(snr: float) -> xr.Dataset:
             limit = sl.effective_dynamics(matrix(snr))
             return limit.fluctuations(limit.solve(start, time=self.time, points=81))
 
-        snrs = (self.below, self.above)
-        runs = sl.results.over("snr", snrs, sgd, count(seed))
-        return {"sgd": runs, "spread": sl.results.over("snr", snrs, spread)}
+        return {
+            "sgd": self.sgd(seed, init=start, points=81),
+            "spread": sl.results.over("snr", [*self.sides.values()], spread),
+        }
 
     def check(self, data: Data) -> list[Check]:
         """Law and variance of √N·m; r² on its way, with and without the misprint."""
         told = []
-        for side, snr in (("below", self.below), ("above", self.above)):
+        for side, snr in self.sides.items():
             sgd, spread = (
                 data[name].m.sel(snr=snr).sel(time=self.early, method="nearest")
                 for name in ("sgd", "spread")
@@ -83,7 +79,7 @@ class BbpDynamics(TwoSides):
         """Rescaled overlaps below and above with two standard deviations, and r² over time."""
         figure, panels = sl.plot.panels(1, 3, width=3.7, height=3.3)
         *overlaps, last = panels[0]
-        for panel, snr in zip(overlaps, (self.below, self.above), strict=True):
+        for panel, snr in zip(overlaps, self.sides.values(), strict=True):
             sgd, spread = (data[name].m.sel(snr=snr) for name in ("sgd", "spread"))
             sl.plot.runs(np.sqrt(self.dim) * sgd, most=SHOWN, axes=panel)
             envelope(panel, spread.time, 2 * spread, "± 2 s.d. of the SDE", lw=1.3)

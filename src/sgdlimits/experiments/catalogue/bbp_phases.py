@@ -1,6 +1,5 @@
 """The transition of matrix PCA: phase portraits on both sides, and the overlap over the signal."""
 
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,8 @@ import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._pca import TwoSides, marks, matrix
+
+WARM = {"m": 0.5, "r2": 1.0}  # where SGD starts for the diagram
 
 
 @experiment(
@@ -37,23 +38,21 @@ class BbpPhases(TwoSides):
         angle = 2 * np.pi * (np.arange(20) + 0.5) / 20
         ring = {"m": 1.35 * np.cos(angle), "r2": 0.9 + 0.75 * np.sin(angle)}
 
-        def portrait(snr: float, seed: int) -> xr.Dataset:
-            return self.simulate(matrix(snr), seed, runs=20, time=1.5, init=ring, points=76)
-
-        def ends(snr: float, seed: int) -> xr.Dataset:
-            sgd = self.simulate(matrix(snr), seed, init={"m": 0.5, "r2": 1.0}, points=2)
-            return sgd.isel(time=-1, drop=True)
-
         # away from 1, where relaxation takes a time of order 1/|λ − 1|
         snrs = np.concatenate([np.linspace(0.2, 0.7, 3), np.linspace(1.3, self.highest, 5)])
+        ends = self.simulate_over("snr", snrs, matrix, seed + 10, init=WARM, points=2)
         limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=2))
-        sides, over = (self.below, self.at, self.above), sl.results.over
         starts = {"m": [1.3, -1.3, 0.0], "r2": [1.0, 1.0, 1.0]}
         return {
-            "portraits": over("snr", sides, portrait, count(seed)),
-            "ends": over("snr", snrs, ends, count(seed + 10)),
+            "portraits": self.sgd(seed, runs=20, time=1.5, init=ring, points=76),
+            "ends": ends.isel(time=-1, drop=True),
             "diagram": limit.bifurcations("snr", 0.1, self.highest, init=starts),
         }
+
+    @property
+    def sides(self) -> dict[str, float]:
+        """The transition itself too."""
+        return {"below": self.below, "at": self.at, "above": self.above}
 
     def check(self, data: Data) -> list[Check]:
         """Where branches cross, m² = λ − 1 on the stable ones, and the end points of SGD."""

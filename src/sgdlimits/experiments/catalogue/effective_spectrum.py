@@ -6,12 +6,18 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Check, Data, Figure, Settings, experiment, setting
-from sgdlimits.experiments.catalogue._spectra import MATRICES, beyond, fresh, of_outliers
+from sgdlimits.experiments.catalogue._spectra import (
+    MATRICES,
+    beyond,
+    draw_histogram,
+    fresh,
+    nearly_equal,
+    of_outliers,
+)
 
 TASKS: dict[str, Any] = {
     "mixture": sl.tasks.GaussianMixture(classes=3, precision=10.0, ridge=0.01),
@@ -42,25 +48,20 @@ class EffectiveSpectrum(Settings):
     def compute(self, seed: int) -> Data:
         """At states along a solution of the limit: predictions, and spectra of drawn matrices."""
 
-        def one_task(task: Any) -> xr.Dataset:
-            start = task.random_state(max(self.dims), seed=seed + 1)
-            end = max(*self.times, 1.0)
+        def along(task: Any) -> xr.Dataset:
+            start, end = task.random_state(max(self.dims), seed=seed + 1), max(*self.times, 1.0)
             solution = sl.effective_dynamics(task).solve(start, time=end, points=201)
 
             def at(time: float) -> xr.Dataset:
-                state = sl.results.state(solution, time=time)
-                spectra = sl.results.over(
-                    "ratio", self.ratios, lambda ratio: self.spectra(task, state, ratio, seed)
-                )
-                return spectra.assign(
-                    {name: (task.layout.dims[name], state[name]) for name in state}
-                )
+                state = solution[list(task.shapes)].sel(time=time, method="nearest", drop=True)
+                own = partial(self.spectra, task, sl.results.state(solution, time=time), seed)
+                return sl.results.over("ratio", self.ratios, own).assign(state)
 
             return sl.results.over("time", self.times, at)
 
-        return {name: one_task(TASKS[name]) for name in list(TASKS)[: self.tasks]}
+        return {name: along(TASKS[name]) for name in list(TASKS)[: self.tasks]}
 
-    def spectra(self, task: Any, state: Any, ratio: float, seed: int) -> xr.Dataset:
+    def spectra(self, task: Any, state: Any, seed: int, ratio: float) -> xr.Dataset:
         """All eigenvalues on every data set; predicted edges in every dimension, and outliers."""
 
         def sized(dim: int) -> xr.Dataset:
@@ -68,13 +69,9 @@ class EffectiveSpectrum(Settings):
             draws = (fresh(task, state, dim, samples, seed + k) for k in range(self.draws))
             drawn = [[one.eigenvalues(matrix, 0) for matrix in MATRICES] for one in draws]
             edges = [predict(matrix, dim=dim).edges[[0, -1]] for matrix in MATRICES]
-            return xr.Dataset(
-                {
-                    "spectrum": (("draw", "matrix", "index"), drawn),
-                    "edges": (("matrix", "side"), edges),
-                },
-                {"matrix": list(MATRICES), "index": np.arange(dim)},
-            )
+            spectrum, edges = (("draw", "matrix", "index"), drawn), (("matrix", "side"), edges)
+            labels = {"matrix": list(MATRICES), "index": np.arange(dim)}
+            return xr.Dataset({"spectrum": spectrum, "edges": edges}, labels)
 
         predict = partial(sl.spectra.effective, task, state, ratio)
         outliers = [of_outliers(predict(matrix), RANKS) for matrix in MATRICES]
@@ -110,40 +107,32 @@ class EffectiveSpectrum(Settings):
         ratio, dim = self.ratios[len(self.ratios) // 2], self.dims[-1]
         figure, panels = sl.plot.panels(len(rows), len(self.times), width=3.8, height=2.6)
         for row, (name, matrix) in zip(panels, rows, strict=True):
-
-            def one(panel: Axes, part: xr.Dataset) -> None:
-                state = {key: part[key].values for key in TASKS[name].shapes}
-                predicted = sl.spectra.effective(TASKS[name], state, ratio, matrix, dim=dim)
-                sl.plot.spectrum(part.spectrum.isel(index=slice(dim)), predicted, axes=panel)
-                title = f"{name}: {MATRICES[matrix]}, t = {float(part.time):g}"
-                panel.set_title(title, fontsize=10)
-
-            part = data[name].sel(matrix=matrix, ratio=ratio, dim=dim)
-            sl.plot.facets(part, "time", one, axes=row)
+            part = data[name].sel(matrix=matrix, ratio=ratio, dim=dim).isel(index=slice(dim))
+            own: Any = {"task": TASKS[name], "ratio": ratio, "matrix": matrix, "dim": dim}
+            title = f"{name}: {MATRICES[matrix]}, t = {{:g}}"
+            sl.plot.facets(part, "time", partial(draw_histogram, **own), title=title, axes=row)
         sl.plot.legend_below(figure, min(3, len(self.times)))  # no wider than the figure
         return figure
 
 
 def compare(case: xr.Dataset) -> dict[str, float]:
     """Distances of drawn spectra to their prediction; all but the gap less two standard errors."""
-    low, high = case.edges.values
-    margin, width = MARGIN * (high - low), high - low
+    (low, high), outliers = case.edges.values, case.outliers.values
+    width, margin = high - low, MARGIN * (high - low)
     bottoms = case.spectrum.isel(index=slice(int(case.dim))).values
     tops = bottoms[:, ::-1]
-    outliers = np.sort(case.outliers.dropna("rank"))
-    above, below = outliers[outliers > high][::-1], outliers[outliers < low]
-    clear = above[above > high + margin]
-    upper, lower = tops[:, len(above)] - high, bottoms[:, len(below)] - low
-    gaps, start = [0.0], 0
-    while start < len(clear):  # nearly equal ones repel each other by 1/√dim: compare their mean
-        near = slice(start, start + int(np.sum(clear[start:] > 0.95 * clear[start])))
-        gaps.append(beyond(tops[:, near].mean(axis=1) / clear[near].mean() - 1))
-        start = near.stop
-    wrong = checks.wrong_outliers(tops, above, high, margin)
+    upper = tops[:, np.sum(outliers > high)] - high
+    lower = bottoms[:, np.sum(outliers < low)] - low
+    clear = np.sort(outliers[outliers > high + margin])[::-1]
+    # nearly equal ones repel each other by 1/√dim: compare their mean
+    gaps = [
+        beyond(tops[:, near].mean(axis=1) / clear[near].mean() - 1) for near in nearly_equal(clear)
+    ]
+    wrong = checks.wrong_outliers(tops, outliers, high, margin)
     return {
         "upper edge": beyond(upper / high),
         "lower edge": beyond(lower / width),
-        "outliers": np.max(gaps),
-        "wrong": wrong + checks.wrong_outliers(-bottoms, -below, -low, margin),
+        "outliers": max(gaps, default=0.0),
+        "wrong": wrong + checks.wrong_outliers(-bottoms, -outliers, -low, margin),
         "gap": (abs(upper.mean()) + abs(lower.mean())) / width,
     }

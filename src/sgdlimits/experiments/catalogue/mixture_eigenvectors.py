@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
@@ -55,25 +56,20 @@ class MixtureEigenvectors(Softmax, Spectra):
             training = sl.spectra.Training(task, self.dim, 1.0, seed, start)
             first, last = (x.W for x in training.weights_at(np.array([0.0, self.time])))
             matrices = sl.spectra.Empirical(task, training.unseen(self.samples), last)
-            vectors = [matrices.leading(name, [0], k).vectors[0].T for name in MATRICES]
+            vectors = np.stack([matrices.leading(x, [0], k).vectors[0].T for x in MATRICES])
             anchors = sl.spectra.anchors(task, self.dim)
             outside = last - last @ anchors.T @ anchors
             state = {"M": last @ anchors.T, "R": outside @ outside.T}
-            weights = np.stack([first[:2], last[:2]])
             # weights may add outliers to those of the means: at most 2k, of which k are compared
-            predicted = [
-                of_outliers(sl.spectra.effective(task, state, self.ratio, name), 2 * k, on_means)[
-                    :k
-                ]
-                for name in MATRICES
-            ]
+            spectra = [sl.spectra.effective(task, state, self.ratio, name) for name in MATRICES]
+            predicted = [of_outliers(spectrum, 2 * k, on_means)[:k] for spectrum in spectra]
             return xr.Dataset(
                 {
-                    "weights": (("when", "row", "coordinate"), weights @ rotation),
-                    "vectors": (("matrix", "rank", "coordinate"), np.stack(vectors) @ rotation),
+                    "weights": (("when", "row", "coordinate"), [first[:2], last[:2]] @ rotation),
+                    "vectors": (("matrix", "rank", "coordinate"), vectors @ rotation),
                     "predicted": (("matrix", "rank"), predicted),
                 },
-                {"when": ["start", "end"], "matrix": list(MATRICES)},
+                {"when": ["start", "end"], "matrix": list(MATRICES.values())},
             )
 
         return {"run": sl.results.over("precision", self.precisions, one)}
@@ -82,53 +78,44 @@ class MixtureEigenvectors(Softmax, Spectra):
         """How much of the outliers' eigenvectors is on the means, and the signs of the weights."""
         results, on = [], data["run"].isel(coordinate=self.coordinates)
         for precision in self.precisions:
-            for matrix, word in MATRICES.items():
+            for matrix in MATRICES.values():
                 part = on.sel(precision=precision, matrix=matrix)
                 shares = (part.vectors**2).sum("coordinate").where(part.predicted.notnull())
                 count = int(shares.count())
-                results.append(
-                    checks.exact(
-                        f"{word}, λ = {precision:g}: part of the eigenvectors on the means",
-                        shares.mean(),
-                        part.predicted.mean(),
-                        4 / np.sqrt(self.dim * count),
-                        note=f"{count} outliers of {self.classes}; tolerance 4/√(d · outliers)",
-                    )
-                )
+                name = f"{matrix}, λ = {precision:g}: part of the eigenvectors on the means"
+                note = f"{count} outliers of {self.classes}; tolerance 4/√(d · outliers)"
+                tolerance, expected = 4 / np.sqrt(self.dim * count), part.predicted.mean()
+                results.append(checks.exact(name, shares.mean(), expected, tolerance, note=note))
             ends = on.weights.sel(precision=precision, when="end").values
             own = np.eye(2, self.classes, dtype=bool)
             least, most = ends[own].min(), ends[~own].max()
-            results.append(
-                checks.exact(
-                    f"λ = {precision:g}: overlap positive with the own mean, negative with others",
-                    least > 0 > most,
-                    1.0,
-                    0.0,
-                    note=f"{least:.2f}, and at most {most:.2f}",
-                )
-            )
+            name = f"λ = {precision:g}: overlap positive with the own mean, negative with others"
+            note = f"{least:.2f}, and at most {most:.2f}"
+            results.append(checks.holds(name, least > 0 > most, note=note))
         return results
 
     def draw(self, data: Data) -> Figure:
         """For every precision: weights at start and end, and eigenvectors of both matrices."""
         figure, panels = sl.plot.panels(len(self.precisions), 4, width=3.6, height=2.6, sharex=True)
-        for row, precision in zip(panels, self.precisions, strict=True):
-            part = data["run"].sel(precision=precision)
-            for panel, when in zip(row[:2], part.when.values, strict=True):
-                panel.plot(part.weights.sel(when=when).T, lw=0.8, label=["$x^1$", "$x^2$"])
-                panel.set_title(f"weights at the {when}, λ = {precision:g}", fontsize=10)
-                panel.set_ylim(-0.6, 2.8)
-            for panel, (matrix, word) in zip(row[2:], MATRICES.items(), strict=True):
-                sl.plot.eigenvectors(part.vectors.sel(matrix=matrix).T, axes=panel)
-                panel.set_title(f"{word}, λ = {precision:g}", fontsize=10)
-                panel.set(xlabel="", ylabel="")
-        means = np.stack([self.coordinates, 0 * self.coordinates])
         mark: Any = {"ms": 4, "color": sl.plot.style.PATHS, "clip_on": False}
+
+        def weights(panel: Axes, part: xr.Dataset) -> None:
+            panel.plot(part.weights.T, lw=0.8, label=["$x^1$", "$x^2$"])
+            panel.set(ylim=(-0.6, 2.8), ylabel="entry")
+
+        def vectors(panel: Axes, part: xr.Dataset) -> None:
+            sl.plot.eigenvectors(part.vectors.T, axes=panel)
+            panel.set(xlabel="", ylabel="")
+
+        for row, precision in zip(panels, self.precisions, strict=True):
+            part, word = data["run"].sel(precision=precision), f"λ = {precision:g}"
+            titles = f"weights at the {{}}, {word}", f"{{}}, {word}"
+            sl.plot.facets(part, "when", weights, title=titles[0], axes=row[:2])
+            sl.plot.facets(part, "matrix", vectors, title=titles[1], axes=row[2:])
+        means = np.stack([self.coordinates, 0 * self.coordinates])
         for panel in panels.ravel():
             below = panel.get_xaxis_transform()
             panel.plot(*means, "^", transform=below, label="class means", **mark)
-        for panel in panels[:, 0]:
-            panel.set_ylabel("entry")
         for panel in panels[-1]:
             panel.set_xlabel("coordinate")
         sl.plot.legend_below(figure)

@@ -5,7 +5,6 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks, picture
@@ -13,6 +12,7 @@ from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.shared import Sgd
 
 STATISTICS = ("M[0,signal]", "R[0,0]")
+AREA: Any = {"x_range": (-0.1, 1.2), "y_range": (0.0, 1.1)}  # of these, in the picture
 SMALL = 1e-3  # an overlap next to the equator
 SHOWN = 15  # runs drawn as lines
 
@@ -84,9 +84,9 @@ class OwnTask(Sgd):
             dynamics = self.dynamics(loss)
             path = dynamics.solve(both, times=runs.time)
             beside = {"M": [[SMALL]], "R": path.R.values[1, -1]}
-            velocity, saddle = (dynamics.drift(state) for state in (start, beside))
-            speeds = {f"{name}_velocity": float(x[0, 0]) for name, x in velocity.items()}
-            return path.assign(saddle_velocity=float(saddle["M"][0, 0]), **speeds)
+            speed, escape = (dynamics.drift(state) for state in (start, beside))
+            gram = speed["R"][0, 0] + 2 * self.overlap * speed["M"][0, 0]  # of Q = R + M²
+            return path.assign(gram_velocity=gram, escape_velocity=escape["M"][0, 0])
 
         runs = sl.results.over("loss", [*LOSSES], sgd)
         return {"sgd": runs, "limit": sl.results.over("loss", [*LOSSES], limit)}
@@ -94,27 +94,20 @@ class OwnTask(Sgd):
     def check(self, data: Data) -> list[Check]:
         """SGD against the limit for both losses; the squared one against its closed form."""
         sgd, limit = data["sgd"], data["limit"]
-        paths = [
-            checks.path(
-                f"{loss} loss: M and R over time",
-                sgd.sel(loss=loss),
-                limit.sel(loss=loss, run=0),
-                STATISTICS,
-            )
-            for loss in LOSSES
-        ]
+        names = {loss: f"{loss} loss: M and R over time" for loss in LOSSES}
         # the squared loss sees errors of labels through their variance
-        noise, start = self.share * self.size**2, limit.sel(loss="squared")
-        closed = sl.theory.phase_retrieval.drift(
-            [self.overlap], [[1.0]], step=self.step, noise=noise, spherical=False
-        )
-        radial = start.R_velocity + 2 * self.overlap * start.M_velocity
+        options: Any = {"noise": self.share * self.size**2, "step": self.step, "spherical": False}
+        closed = sl.theory.phase_retrieval.drift([self.overlap], [[1.0]], **options).gram[0, 0]
+        velocity = limit.gram_velocity.sel(loss="squared")
         ends = (x.M.isel(time=-1, neuron=0, anchor=0) for x in (sgd, limit.isel(run=0)))
         gain, expected = (x.sel(loss="robust") - x.sel(loss="squared") for x in ends)
         return [
-            *paths,
+            *(
+                checks.path(name, sgd.sel(loss=loss), limit.sel(loss=loss, run=0), STATISTICS)
+                for loss, name in names.items()
+            ),
             checks.mean("gain in overlap by the robust loss", gain, expected),
-            checks.exact("squared loss: dQ/dt at the start", radial, closed.gram[0, 0], 1e-6),
+            checks.exact("squared loss: dQ/dt at the start", velocity, closed, 1e-6),
         ]
 
     def draw(self, data: Data) -> Figure:
@@ -125,22 +118,14 @@ class OwnTask(Sgd):
             sgd, limit = (data[name].sel(loss=loss) for name in ("sgd", "limit"))
             label, few = f"SGD, {loss} loss", sgd.isel(run=slice(SHOWN))
             panel.plot(few.M[..., 0, 0].T, few.R[..., 0, 0].T, color=colour, lw=0.5, alpha=0.6)
-            self.draw_portrait(panel, loss, limit)
+            words = ("stable", "unstable" if limit.escape_velocity > 0 else "stable")
+            states = (sl.results.state(limit, run=run) for run in (0, 1))
+            options = AREA | {"fixed_points": [*map(picture.RestPoint, states, words)]}
+            path, dynamics = limit.sel(run=0), self.dynamics(loss)
+            sl.plot.portrait(dynamics, *STATISTICS, path=path, axes=panel, **options)
+            panel.set(title=f"{loss} loss", xlabel="overlap $M$", ylabel="orthogonal part $R$")
             sl.plot.runs(few.M[..., 0, 0], color=colour, label=label, axes=last)
-            last.plot(limit.time, limit.M[0, :, 0, 0], "k", lw=1.8, zorder=3)
+            last.plot(path.time, path.M[:, 0, 0], "k", lw=1.8, zorder=3)
         last.set(title="both", ylabel="overlap $M$")
         sl.plot.legend_below(figure)
         return figure
-
-    def draw_portrait(self, panel: Axes, loss: str, limit: xr.Dataset) -> None:
-        """The drift in the plane of overlap and orthogonal part, rest points, and the limit."""
-        words = ("stable", "unstable" if limit.saddle_velocity > 0 else "stable")
-        states = (sl.results.state(limit, run=run) for run in (0, 1))
-        options: Any = {
-            "fixed_points": list(map(picture.RestPoint, states, words)),
-            "x_range": (-0.1, 1.2),
-            "y_range": (0.0, 1.1),
-        }
-        path = limit.sel(run=0)
-        sl.plot.portrait(self.dynamics(loss), *STATISTICS, path=path, axes=panel, **options)
-        panel.set(title=f"{loss} loss", xlabel="overlap $M$", ylabel="orthogonal part $R$")

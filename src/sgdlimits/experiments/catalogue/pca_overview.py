@@ -8,7 +8,13 @@ import xarray as xr
 import sgdlimits as sl
 from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.catalogue._pca import TwoSides, diffusion, envelope, matrix, rest_points
+from sgdlimits.experiments.catalogue._pca import (
+    TwoSides,
+    diffusion,
+    envelope,
+    rest_points,
+    variance,
+)
 
 
 @experiment(
@@ -29,28 +35,21 @@ class PcaOverview(TwoSides):
     def compute(self, seed: int) -> Data:
         """SGD from random starts, and the diffusion that it should look like."""
 
-        def sgd(snr: float, seed: int) -> xr.Dataset:
-            return self.simulate(matrix(snr), seed)
-
         def sde(snr: float, seed: int) -> xr.Dataset:
             return diffusion(self, snr, seed, start=seed + 10)
 
-        snrs, over = (self.below, self.above), sl.results.over
-        return {
-            "sgd": over("snr", snrs, sgd, count(seed)),
-            "sde": over("snr", snrs, sde, count(seed)),
-        }
+        paths = sl.results.over("snr", [*self.sides.values()], sde, count(seed))
+        return {"sgd": self.sgd(seed), "sde": paths}
 
     def check(self, data: Data) -> list[Check]:
         """Variance of the stable process, end points above, and the law of the end points."""
         ends, paths = (data[name].isel(time=-1) for name in ("sgd", "sde"))
         above = ends.sel(snr=self.above)
-        decay = np.exp(-8 * (1 - self.below) * self.time)
         return [
             checks.variance(
                 "variance of √n·m below, Ornstein–Uhlenbeck",
                 np.sqrt(self.dim) * ends.m.sel(snr=self.below),
-                (1 - decay) / (1 - self.below) + decay,
+                variance(self.time, self.below),
             ),
             checks.distribution(
                 "law of m at the end above: SGD against SDE", above.m, paths.m.sel(snr=self.above)
@@ -61,7 +60,7 @@ class PcaOverview(TwoSides):
     def draw(self, data: Data) -> Figure:
         """Time series on the left, planes on the right."""
         figure, panels = sl.plot.panels(2, 2)
-        for (left, right), snr in zip(panels, (self.below, self.above), strict=True):
+        for (left, right), snr in zip(panels, self.sides.values(), strict=True):
             sgd = data["sgd"].sel(snr=snr).isel(run=slice(30))
             sl.plot.runs(sgd.m, most=30, label="SGD, 30 runs", axes=left)
             sl.plot.plane(sgd.isel(run=slice(10)), None, "m", "r2", axes=right)

@@ -1,5 +1,7 @@
 """Phase retrieval by wide networks: many runs of SGD and the ODE from the same start."""
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -46,21 +48,13 @@ class RetrievalWidth(Sgd):
             uninformed = task.random_state(self.dim, seed=seed)
             informed = {"M": self.overlap * ones, "R": (1 - self.overlap**2) * np.eye(width)}
             starts = {name: np.stack([uninformed[name], informed[name]]) for name in informed}
-            sgd = self.simulate(
-                task,
-                seed,
-                runs=len(COLOURS) * self.runs,
-                time=self.time * width,
-                step=step,
-                points=POINTS,
-                init={name: np.repeat(x, self.runs, axis=0) for name, x in starts.items()},
-            )
+            options: Any = {"time": self.time * width, "step": step, "points": POINTS}
+            sgd = self.simulate_from(task, seed, starts, **options)
             ode = limit.solve(starts, times=sgd.time)
-            shape = (len(COLOURS), self.runs, POINTS)
             growth = limit.drift({"M": LINEAR * ones, "R": np.eye(width)})["M"][0, 0] / LINEAR
             return xr.Dataset(
                 {
-                    "sgd": (("start", "run", "time"), risks(sgd).reshape(shape)),
+                    "sgd": (("start", "run", "time"), risks(sgd)),
                     "ode": (("start", "time"), risks(ode)),
                     "growth": growth,
                 },

@@ -1,7 +1,5 @@
 """Outlier curves from the effective dynamics alone, and when outliers leave or enter the bulk."""
 
-from typing import Any
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -73,42 +71,23 @@ class SpectrumAlongTraining(Softmax, Spectra):
             moves = ", ".join(
                 f"{change:+.0f} at t = {time:.3g}" for time, change in transitions(predicted)
             )
-            results += [
-                checks.exact(
-                    f"{word}: sum of outliers, largest relative distance over time",
-                    np.max(gaps),
-                    0.0,
-                    0.03,
-                    note=said,
-                ),
-                checks.exact(
-                    f"{word}: outliers missing or too many, over all times",
-                    sum(wrong),
-                    0.0,
-                    0.0,
-                    note=f"predicted transitions: {moves or 'none'}",
-                ),
-            ]
+            name = f"{word}: sum of outliers, largest relative distance over time"
+            results.append(checks.exact(name, np.max(gaps), 0.0, 0.03, note=said))
+            name = f"{word}: outliers missing or too many, over all times"
+            said = f"predicted transitions: {moves or 'none'}"
+            results.append(checks.exact(name, sum(wrong), 0, note=said))
         return results
 
     def draw(self, data: Data) -> Figure:
         """Predicted curves, bulk and transitions, with the eigenvalues of the runs."""
 
         def one(panel: Axes, predicted: xr.Dataset) -> None:
-            time, runs = predicted.time, data["runs"].eigenvalues.sel(matrix=predicted.matrix)
-            look: Any = {"color": "0.6", "alpha": 0.3, "lw": 0, "label": "effective bulk"}
-            panel.fill_between(time, predicted.low, predicted.high, **look)
-            curves = predicted.outliers.transpose("time", "rank")
-            panel.plot(time, curves, color=sl.plot.style.LIMIT, label="effective outliers")
+            runs = data["runs"].eigenvalues.sel(matrix=predicted.matrix)
+            sl.plot.outlier_curves(predicted, transitions(predicted), axes=panel)
             label = f"SGD, mean of {self.runs} runs ± 2 standard errors"
             for rank in range(runs.sizes["rank"]):
                 sl.plot.band(runs.isel(rank=rank), bars=True, label=label, axes=panel)
-            for when, change in transitions(predicted):
-                verb, dashes = ("enters", "--") if change < 0 else ("leaves", ":")
-                label = f"an outlier {verb} the bulk"
-                panel.axvline(when, color=sl.plot.style.PATHS, lw=1, ls=dashes, label=label)
             panel.set(title=MATRICES[str(predicted.matrix.values)], ylim=(0, None))
-            panel.set_ylabel("eigenvalue")
 
         return sl.plot.facets(data["effective"], "matrix", one, width=5.2, height=3.8, share=False)
 
@@ -120,16 +99,13 @@ def compare(eigenvalues: np.ndarray, predicted: xr.Dataset) -> tuple[float, int,
         Relative distance of the sums of those outliers that are clear of the bulk, less two
         standard errors; how many they are; how many are missing or too many.
     """
-    low, high = float(predicted.low), float(predicted.high)
-    margin = MARGIN * (high - low)
-    outliers = np.sort(predicted.outliers.values)[::-1]
-    clear = outliers[outliers > high + margin]
-    wrong = checks.wrong_outliers(eigenvalues, outliers[outliers > high], high, margin)
-    if len(clear) == 0:
-        return 0.0, 0, wrong
+    edge, outliers = float(predicted.high), predicted.outliers.values
+    margin = MARGIN * float(predicted.high - predicted.low)
+    clear = outliers[outliers > edge + margin]
     # nearly equal ones repel each other by 1/√dim: compare their sum
-    sums = eigenvalues[:, : len(clear)].sum(axis=1) / clear.sum() - 1
-    return beyond(sums), len(clear), wrong
+    gap = beyond(eigenvalues[:, : len(clear)].sum(axis=1) - clear.sum())
+    wrong = checks.wrong_outliers(eigenvalues, outliers, edge, margin)
+    return gap / (clear.sum() or 1.0), len(clear), wrong
 
 
 def transitions(predicted: xr.Dataset) -> np.ndarray:

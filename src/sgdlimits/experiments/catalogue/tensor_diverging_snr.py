@@ -1,7 +1,5 @@
 """Tensor PCA with a signal that grows with the dimension: SGD escapes by noise, at any strength."""
 
-from itertools import count
-
 import numpy as np
 import xarray as xr
 from scipy import stats
@@ -46,15 +44,14 @@ class TensorDivergingSnr(Sgd):
         later = np.interp(starts, GRID, limit_sde(DRIFT_SNR).transition(DRIFT_TIME) @ GRID)
         random = stats.norm.pdf(GRID) / stats.norm.pdf(GRID).sum()
 
-        def escape(scaled_snr: float, seed: int) -> xr.Dataset:
-            runs = self.simulate(self.task(scaled_snr), seed, points=41)
-            limit = limit_sde(scaled_snr).absorbed(random, runs.time.values)
-            return runs.assign(limit=("time", limit))
-
+        sgd = self.simulate_over("scaled_snr", self.scaled_snrs, self.task, seed + 1, points=41)
+        limit = [limit_sde(x).absorbed(random, sgd.time.values) for x in self.scaled_snrs]
         return {
             "short": short.assign_coords(start=STARTS),
             "limit": xr.Dataset({"later": ("start", later)}, {"start": starts}),
-            "sgd": sl.results.over("scaled_snr", self.scaled_snrs, escape, count(seed + 1)),
+            "sgd": sgd.assign(
+                gone=np.sqrt(self.dim) * sgd.m > ESCAPED, limit=(("scaled_snr", "time"), limit)
+            ),
         }
 
     def task(self, scaled_snr: float) -> sl.tasks.SpikedTensor:
@@ -63,7 +60,7 @@ class TensorDivergingSnr(Sgd):
 
     def check(self, data: Data) -> list[Check]:
         """Mean after a short time from one start; share that has escaped at every Λ."""
-        start, gone = STARTS[START], self.gone(data["sgd"]).isel(time=-1).sum("run")
+        start, ends = STARTS[START], data["sgd"].isel(time=-1)
         drift = checks.mean(
             f"mean of √n·m at t = {DRIFT_TIME:g} from {start:g}, Λ = {DRIFT_SNR:g}",
             np.sqrt(self.dim) * data["short"].m.isel(time=-1, start=START),
@@ -75,18 +72,14 @@ class TensorDivergingSnr(Sgd):
             *(
                 checks.proportion(
                     f"share that has escaped at t = {self.time:g}, Λ = {snr:g}",
-                    int(gone.sel(scaled_snr=snr)),
+                    int(ends.gone.sel(scaled_snr=snr).sum()),
                     self.runs,
-                    float(data["sgd"].limit.sel(scaled_snr=snr)[-1]),
+                    float(ends.limit.sel(scaled_snr=snr)),
                     printed=float(printed(snr, self.time)),
                 )
                 for snr in self.scaled_snrs
             ),
         ]
-
-    def gone(self, sgd: xr.Dataset) -> xr.DataArray:
-        """Whether √n·m is beyond the barrier."""
-        return np.sqrt(self.dim) * sgd.m > ESCAPED
 
     def draw(self, data: Data) -> Figure:
         """The drift of √n·m on the left, escape over time on the right."""
@@ -103,7 +96,7 @@ class TensorDivergingSnr(Sgd):
         left.set_ylabel(f"mean velocity until t = {DRIFT_TIME:g}")
         for snr, colour in picture.coloured(self.scaled_snrs):
             sgd = data["sgd"].sel(scaled_snr=snr)
-            shares = self.gone(sgd).mean("run")
+            shares = sgd.gone.mean("run")
             right.plot(sgd.time, sgd.limit, "k", sgd.time, printed(snr, sgd.time.values), "k:")
             right.plot(sgd.time[::2], shares[::2], "o", ms=4, color=colour)
             right.text(1.03 * self.time, shares[-1], f"Λ = {snr:g}", color=colour, va="center")

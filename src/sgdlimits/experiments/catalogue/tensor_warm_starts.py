@@ -16,7 +16,8 @@ from sgdlimits.experiments.shared import Sgd
 SHARES = np.array([0.4, 1.6])  # warm starts on the two sides of m†, in units of m†
 SHOWN = 6  # runs in a picture from each side
 OFFSETS = np.linspace(-2, 2, 9)  # starts next to m†, in units of the noise that decides
-M, R2 = (x.ravel() for x in np.meshgrid(np.linspace(-2, 2, 11), [0.5, 1.0]))  # starts of the search
+# starts of the search for rest points
+SEARCH = {"m": np.tile(np.linspace(-2, 2, 11), 2), "r2": np.repeat([0.5, 1.0], 11)}
 
 
 @experiment(
@@ -40,10 +41,12 @@ class TensorWarmStarts(Sgd):
         """Rest points by search; SGD from both sides of m† and from its microscopic vicinity."""
 
         def rest(order: int) -> xr.Dataset:
-            limit = sl.effective_dynamics(self.task(order))
-            states = [point.state for point in limit.fixed_points(init={"m": M, "r2": R2})]
-            values = {x: ("point", [float(state[x]) for state in states]) for x in ("m", "r2")}
-            return xr.Dataset(values, {"point": np.arange(len(states))})
+            points = sl.effective_dynamics(self.task(order)).fixed_points(init=SEARCH)
+            states = np.array([[point.state["m"], point.state["r2"]] for point in points])
+            exact = sl.theory.spiked_tensor.fixed_points(order, self.task(order).snr)
+            closed = np.array([[point.overlap, point.radius_squared] for point in exact])
+            apart = np.linalg.norm(closed[:, None] - states, axis=2).min(axis=1)
+            return xr.Dataset({"apart": apart.max(), "points": len(closed)})
 
         def warm(order: int) -> xr.Dataset:
             return self.from_overlaps(order, seed, self.overlaps(order)[0] * SHARES, points=201)
@@ -53,9 +56,8 @@ class TensorWarmStarts(Sgd):
             starts = self.overlaps(order)[0] + OFFSETS * noise / np.sqrt(self.dim)
             return self.from_overlaps(order, seed, starts, points=2).assign(noise=noise)
 
-        # the number of rest points depends on the order
-        data = {"rest": sl.results.over("order", self.orders, rest, fill=True)}
-        return data | {f.__name__: sl.results.over("order", self.orders, f) for f in (warm, near)}
+        functions = {"rest": rest, "warm": warm, "near": near}
+        return {x: sl.results.over("order", self.orders, f) for x, f in functions.items()}
 
     def task(self, order: int) -> sl.tasks.SpikedTensor:
         """A tensor with a spike above the critical signal."""
@@ -90,13 +92,9 @@ class TensorWarmStarts(Sgd):
         told = []
         for order in self.orders:
             rest = data["rest"].sel(order=order)
-            exact = sl.theory.spiked_tensor.fixed_points(order, self.task(order).snr)
-            apart = [
-                np.hypot(rest.m - point.overlap, rest.r2 - point.radius_squared).min()
-                for point in exact
-            ]
             name = f"distance of rest points by search from closed forms, k = {order}"
-            told.append(checks.exact(name, max(apart), 0.0, 1e-6, note=f"{len(exact)} points"))
+            note = f"{int(rest.points)} points"
+            told.append(checks.exact(name, rest.apart, 0.0, 1e-6, note=note))
         for start, (word, expected) in enumerate((("below", 0.0), ("above", 1.0))):
             hits = data["warm"].learned.isel(start=start)
             name = f"share of starts {word} m† that learn, all k"
