@@ -1,4 +1,4 @@
-"""Laws of scalar SDEs: the variance of linear ones, and on a grid where no closed form is."""
+"""Laws of scalar SDEs: of linear ones, of the growing direction of a saddle, and on a grid."""
 
 from typing import Any, NamedTuple
 
@@ -58,3 +58,19 @@ def linear_variance(time: Any, rate: float, start: float = 0.0, noise: float = 1
     times = np.asarray(time, dtype=float)
     grown = times if rate == 0 else np.expm1(2 * rate * times) / (2 * rate)
     return np.asarray(start * np.exp(2 * rate * times) + noise * grown)
+
+
+def deciding_noise(limit: Any, saddle: Any) -> float:
+    """Standard deviation of the noise that decides on which side of a saddle a run ends.
+
+    Along the left eigenvector l of the growing rate a, x = √dim·(u − u†) becomes e^{at}·(l·x + ξ),
+    where ξ is Gaussian with variance l·Σl/2a. It is in units of √dim times the first statistic,
+    whose coefficient in l is 1.
+
+    Args:
+        limit: made by ``effective_dynamics``.
+        saddle: a rest point u† with one growing direction.
+    """
+    rates, vectors = np.linalg.eig(limit.jacobian(saddle).T)
+    left = vectors[:, np.argmax(rates)] / vectors[0, np.argmax(rates)]
+    return float(np.sqrt(left @ limit.diffusion(saddle) @ left / (2 * np.max(rates))))

@@ -1,13 +1,14 @@
 """What the experiments on spectra share: the size of the matrices, and matrices of fresh data."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
 import sgdlimits as sl
+from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Settings, setting
 
 MATRICES = {"hessian": "Hessian", "gradient": "gradient matrix"}
@@ -64,17 +65,41 @@ def beyond(gaps: np.ndarray) -> float:
     return float(np.maximum(0.0, abs(gaps.mean()) - 2 * error))  # NaN stays NaN
 
 
-def nearly_equal(values: np.ndarray) -> list[slice]:
-    """Where decreasing positive numbers lie within 5 % of the first of their kind.
+class Outliers(NamedTuple):
+    """How drawn eigenvalues compare with the outliers that are predicted above a bulk."""
 
-    >>> nearly_equal(np.array([5.0, 4.9, 2.0]))
-    [slice(0, 2, None), slice(2, 3, None)]
+    distance: float  # the largest relative one, less two standard errors
+    clear: int  # how many are told from the bulk
+    wrong: int  # how many are missing or too many
+
+
+def compare_outliers(
+    eigenvalues: np.ndarray, predicted: np.ndarray, edge: float, margin: float, near: float
+) -> Outliers:
+    """Compare the mean over draws, outlier by outlier.
+
+    Those that are nearly equal repel each other by 1/√dim: their mean is compared.
+
+    Args:
+        eigenvalues: decreasing, one row for each independent draw.
+        predicted: all outliers; those below the edge, and NaN, do not count.
+        edge: upper edge of the bulk.
+        margin: outliers nearer to the edge than this are not told from the bulk.
+        near: those above this part of a larger one are taken together with it; 0 for all.
+
+    >>> draws = np.array([[5.0, 4.8, 2.0, 1.0], [5.2, 5.0, 2.2, 0.9]])
+    >>> compare_outliers(draws, np.array([5.0, 5.0, 2.1]), 1.0, 0.1, near=0.9)
+    Outliers(distance=0.0, clear=3, wrong=0)
     """
-    slices, start = [], 0
-    while start < len(values):
-        slices.append(slice(start, start + int(np.sum(values[start:] > 0.95 * values[start]))))
-        start = slices[-1].stop
-    return slices
+    clear = np.sort(predicted[predicted > edge + margin])[::-1]
+    distances, start = [0.0], 0
+    while start < len(clear):
+        group = slice(start, start + int(np.sum(clear[start:] > near * clear[start])))
+        means = eigenvalues[:, group].mean(axis=1) / clear[group].mean()
+        distances.append(beyond(means - 1))
+        start = group.stop
+    wrong = checks.wrong_outliers(eigenvalues, predicted, edge, margin)
+    return Outliers(float(np.max(distances)), len(clear), wrong)
 
 
 def draw_histogram(panel: Axes, part: xr.Dataset, task: Any, ratio: float, **options: Any) -> None:

@@ -13,9 +13,9 @@ from sgdlimits.experiments.base import Check, Data, Figure, Settings, experiment
 from sgdlimits.experiments.catalogue._spectra import (
     MATRICES,
     beyond,
+    compare_outliers,
     draw_histogram,
     fresh,
-    nearly_equal,
     of_outliers,
 )
 
@@ -123,16 +123,11 @@ def compare(case: xr.Dataset) -> dict[str, float]:
     tops = bottoms[:, ::-1]
     upper = tops[:, np.sum(outliers > high)] - high
     lower = bottoms[:, np.sum(outliers < low)] - low
-    clear = np.sort(outliers[outliers > high + margin])[::-1]
-    # nearly equal ones repel each other by 1/√dim: compare their mean
-    gaps = [
-        beyond(tops[:, near].mean(axis=1) / clear[near].mean() - 1) for near in nearly_equal(clear)
-    ]
-    wrong = checks.wrong_outliers(tops, outliers, high, margin)
+    above = compare_outliers(tops, outliers, high, margin, near=0.95)
     return {
         "upper edge": beyond(upper / high),
         "lower edge": beyond(lower / width),
-        "outliers": max(gaps, default=0.0),
-        "wrong": wrong + checks.wrong_outliers(-bottoms, -outliers, -low, margin),
+        "outliers": above.distance,
+        "wrong": above.wrong + checks.wrong_outliers(-bottoms, -outliers, -low, margin),
         "gap": (abs(upper.mean()) + abs(lower.mean())) / width,
     }

@@ -8,7 +8,7 @@ import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._mixtures import Softmax
-from sgdlimits.experiments.catalogue._spectra import MATRICES, Spectra, beyond
+from sgdlimits.experiments.catalogue._spectra import MATRICES, Spectra, compare_outliers
 
 MARGIN = 0.1  # outliers nearer to an edge than this part of the bulk are not told from it
 LISTS = ("rank", "transition")  # as long as the longest of both matrices
@@ -62,17 +62,19 @@ class SpectrumAlongTraining(Softmax, Spectra):
         for matrix, word in MATRICES.items():
             predicted = data["effective"].sel(matrix=matrix)
             runs = data["runs"].eigenvalues.sel(matrix=matrix)
-            looks = [
-                compare(runs.sel(time=time).values, predicted.sel(time=time, method="nearest"))
-                for time in runs.time.values
-            ]
-            gaps, clear, wrong = zip(*looks, strict=True)
+            looks = []
+            for time in runs.time.values:
+                now = predicted.sel(time=time, method="nearest")
+                edge, margin = float(now.high), MARGIN * float(now.high - now.low)
+                tops, curves = runs.sel(time=time).values, now.outliers.values
+                looks.append(compare_outliers(tops, curves, edge, margin, near=0.0))
+            distances, clear, wrong = zip(*looks, strict=True)
             said = f"{sum(clear)} outliers at {len(looks)} times, less two standard errors"
             moves = ", ".join(
                 f"{change:+.0f} at t = {time:.3g}" for time, change in transitions(predicted)
             )
             name = f"{word}: sum of outliers, largest relative distance over time"
-            results.append(checks.exact(name, np.max(gaps), 0.0, 0.03, note=said))
+            results.append(checks.exact(name, np.max(distances), 0.0, 0.03, note=said))
             name = f"{word}: outliers missing or too many, over all times"
             said = f"predicted transitions: {moves or 'none'}"
             results.append(checks.exact(name, sum(wrong), 0, note=said))
@@ -90,22 +92,6 @@ class SpectrumAlongTraining(Softmax, Spectra):
             panel.set(title=MATRICES[str(predicted.matrix.values)], ylim=(0, None))
 
         return sl.plot.facets(data["effective"], "matrix", one, width=5.2, height=3.8, share=False)
-
-
-def compare(eigenvalues: np.ndarray, predicted: xr.Dataset) -> tuple[float, int, int]:
-    """Eigenvalues, one row for each run, with the outliers that are predicted at that time.
-
-    Returns:
-        Relative distance of the sums of those outliers that are clear of the bulk, less two
-        standard errors; how many they are; how many are missing or too many.
-    """
-    edge, outliers = float(predicted.high), predicted.outliers.values
-    margin = MARGIN * float(predicted.high - predicted.low)
-    clear = outliers[outliers > edge + margin]
-    # nearly equal ones repel each other by 1/√dim: compare their sum
-    gap = beyond(eigenvalues[:, : len(clear)].sum(axis=1) - clear.sum())
-    wrong = checks.wrong_outliers(eigenvalues, outliers, edge, margin)
-    return gap / (clear.sum() or 1.0), len(clear), wrong
 
 
 def transitions(predicted: xr.Dataset) -> np.ndarray:

@@ -11,6 +11,7 @@ import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._pca import marks
+from sgdlimits.experiments.scalar_sde import deciding_noise
 from sgdlimits.experiments.shared import Sgd
 
 SHARES = np.array([0.4, 1.6])  # warm starts on the two sides of m†, in units of m†
@@ -52,8 +53,9 @@ class TensorWarmStarts(Sgd):
             return self.from_overlaps(order, seed, self.overlaps(order)[0] * SHARES, points=201)
 
         def near(order: int) -> xr.Dataset:
-            noise = self.deciding_noise(order)
-            starts = self.overlaps(order)[0] + OFFSETS * noise / np.sqrt(self.dim)
+            limit, saddle = sl.effective_dynamics(self.task(order)), self.overlaps(order)[0]
+            noise = deciding_noise(limit, {"m": saddle, "r2": 1.0})
+            starts = saddle + OFFSETS * noise / np.sqrt(self.dim)
             return self.from_overlaps(order, seed, starts, points=2).assign(noise=noise)
 
         functions = {"rest": rest, "warm": warm, "near": near}
@@ -74,18 +76,6 @@ class TensorWarmStarts(Sgd):
         sgd = self.simulate_from(self.task(order), seed + order, starts, **options)
         star = self.overlaps(order)[1]
         return sgd.assign(learned=abs(sgd.m.isel(time=-1, drop=True) - star) < star / 2)
-
-    def deciding_noise(self, order: int) -> float:
-        """Standard deviation, in √n·m, of the noise that decides on which side of m† a run ends.
-
-        Along the left eigenvector l of the growing rate a, x = √n·(u − u†) becomes
-        e^{at}·(l·x + ξ), where ξ is Gaussian with variance l·Σl/2a.
-        """
-        limit, saddle = sl.effective_dynamics(self.task(order)), self.overlaps(order)[0]
-        rates, vectors = np.linalg.eig(limit.jacobian({"m": saddle, "r2": 1.0}).T)
-        left = vectors[:, np.argmax(rates)] / vectors[0, np.argmax(rates)]
-        diffusion = limit.diffusion({"m": saddle, "r2": 1.0})
-        return float(np.sqrt(left @ diffusion @ left / (2 * np.max(rates))))
 
     def check(self, data: Data) -> list[Check]:
         """Rest points against closed forms; where warm starts end; who decides next to m†."""
