@@ -5,12 +5,24 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sgdlimits.experiments.checks import Check
 from sgdlimits.experiments.settings import Settings, setting
 
-__all__ = ["PRESETS", "Check", "Data", "Experiment", "Figure", "Settings", "experiment", "setting"]
+# Axes and Figure are matplotlib's: what an experiment draws in, and what it returns
+__all__ = [
+    "PRESETS",
+    "Axes",
+    "Check",
+    "Data",
+    "Experiment",
+    "Figure",
+    "Settings",
+    "experiment",
+    "setting",
+]
 
 PRESETS = ("tiny", "quick", "paper")
 Data = dict[str, xr.Dataset]

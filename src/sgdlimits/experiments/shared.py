@@ -26,7 +26,7 @@ class Sgd(Settings):
     def simulate_over(
         self,
         name: str,
-        values: Sequence[float],
+        values: Sequence[float] | np.ndarray,
         task: Callable[[float], Any],
         seed: int,
         **options: Any,

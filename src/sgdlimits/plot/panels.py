@@ -49,12 +49,19 @@ def panels(
         return figure, figure.subplots(*shape, squeeze=False, **options)
 
 
-def legend_below(figure: Figure, columns: WholeNumber = 4) -> None:
+def legend_below(figure: Figure, columns: WholeNumber = 4) -> Figure:
     """Put one legend below all panels of a figure, in place of all others, with each label once.
+
+    Args:
+        figure: whose panels have been drawn.
+        columns: of the legend, at most.
+
+    Returns:
+        The same figure.
 
     >>> figure, axes = panels(1, 2)
     >>> lines = [panel.plot([0, 1], label="SGD") for panel in axes[0]]
-    >>> legend_below(figure)
+    >>> figure = legend_below(figure)
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
     ['SGD']
     """
@@ -72,6 +79,7 @@ def legend_below(figure: Figure, columns: WholeNumber = 4) -> None:
         figure.legend(
             list(handles.values()), list(handles), loc="outside lower center", ncols=count
         )
+    return figure
 
 
 def facets(

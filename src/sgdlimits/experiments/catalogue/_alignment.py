@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
-from sgdlimits.experiments.base import Check, Data, Figure, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, setting
 from sgdlimits.experiments.catalogue._spectra import MATRICES, Spectra
 
 ALIGNED = 0.95
@@ -97,8 +96,7 @@ def draw_parts(data: Data, draw: Callable[[Axes, xr.Dataset], Any], label: str) 
         panel.set_ylabel(label)
     for panel in panels[-1]:
         panel.set_xlabel(sl.plot.style.TIME_LABEL)
-    sl.plot.legend_below(figure, 3)
-    return figure
+    return sl.plot.legend_below(figure, 3)
 
 
 def draw_measured(

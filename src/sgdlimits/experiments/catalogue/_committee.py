@@ -2,10 +2,9 @@
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
-from sgdlimits.experiments.base import Settings, setting
+from sgdlimits.experiments.base import Axes, Settings, setting
 
 POINTS = 61
 LATER = np.append(0.0, np.geomspace(0.3, 1e5, POINTS - 1))  # until the limit has come to rest

@@ -1,16 +1,17 @@
 """What the experiments on spiked matrices and tensors share."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import picture
-from sgdlimits.experiments.base import setting
+from sgdlimits.experiments.base import Axes, Figure, setting
 from sgdlimits.experiments.shared import Sgd
 
+Draw = Callable[[Axes, xr.Dataset], None]
 EQUATOR = {"m": 0.0, "r2": 1.0}
 
 
@@ -25,6 +26,16 @@ class MatrixPca(Sgd):
     def sgd(self, seed: int, **options: Any) -> xr.Dataset:
         """SGD for every λ, each with its own seed; options are those of ``sgdlimits.simulate``."""
         return self.simulate_over("snr", self.snrs, matrix, seed, **options)
+
+    def draw_rows(
+        self, sgd: xr.Dataset, runs: Draw, below: tuple[Draw, Draw], legend: int
+    ) -> Figure:
+        """A panel of runs for each λ, two in a row; below, two panels that show all λ."""
+        figure, panels = sl.plot.panels(-(-len(self.snrs) // 2) + 1, 2, height=2.6)
+        sl.plot.facets(sgd, "snr", runs, title="λ = {:g}", axes=panels[:-1])
+        for panel, draw in zip(panels[-1], below, strict=True):
+            draw(panel, sgd)
+        return sl.plot.legend_below(figure, legend)
 
 
 class TwoSides(Sgd):

@@ -88,8 +88,7 @@ class RiskOverTime(Sgd):
         right.axvline(times["ode"][0], color="k", lw=2)
         left.set(ylabel="population risk")
         right.set(xlabel=f"exit time, threshold T = {self.threshold:g}", ylabel="runs")
-        sl.plot.legend_below(figure, 6)
-        return figure
+        return sl.plot.legend_below(figure, 6)
 
 
 def risk(result: xr.Dataset, noise: float) -> xr.Dataset:

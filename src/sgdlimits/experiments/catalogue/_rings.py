@@ -1,13 +1,14 @@
-"""What the experiments on fluctuations about rings of rest points share.
+"""What the experiments on rings of rest points share.
 
-They look at √N(v − a, m − a) of runs that start at a point a of the rings. Noise Σ acts along the
-radii, each of which is an eigenvector of the drift, with the same eigenvalue −ρ:
+Fluctuations about a point a of the rings are those of √N(v − a, m − a), in runs that start there.
+Noise Σ acts along the radii, each an eigenvector of the drift, with the same eigenvalue −ρ:
 
     covariance(t) = Σ (1 − exp(−2ρt)) / 2ρ,   ρ = 2C(α − kα²)
 
 where k is the number of classes. As printed, the rate is +ρ.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,33 @@ import xarray as xr
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
-from sgdlimits.experiments.base import Check
+from sgdlimits.experiments.base import Axes, Check, Figure
 from sgdlimits.experiments.catalogue._binary import Binary
 from sgdlimits.experiments.catalogue._xor import Xor
 from sgdlimits.experiments.scalar_sde import linear_variance
 
 ORDINALS = ("first", "second", "third")
+
+
+def draw_end_points(
+    ends: xr.Dataset, draw: Callable[[Axes, xr.Dataset], None], labels: tuple[str, str], **size: Any
+) -> Figure:
+    """A plane of two overlaps for each precision, side by side.
+
+    Args:
+        ends: over ``precision``.
+        draw: end points and rest points of one precision.
+        labels: of both axes.
+        size: options of ``sgdlimits.plot.facets``.
+    """
+
+    def one(panel: Axes, part: xr.Dataset) -> None:
+        draw(panel, part)
+        panel.set(xlabel=labels[0], ylabel=labels[1], aspect="equal")
+        panel.margins(0.1)
+
+    row: Any = {"columns": ends.sizes["precision"], "width": 2.6, "title": "λ = {:g}"}
+    return sl.plot.facets(ends, "precision", one, **row, **size)
 
 
 def radial_variance(rings: Binary | Xor, time: Any, classes: int, sign: float = -1.0) -> np.ndarray:

@@ -1,15 +1,15 @@
 """What the experiments on spectra share: the size of the matrices, and matrices of fresh data."""
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
-from sgdlimits.experiments.base import Settings, setting
+from sgdlimits.experiments.base import Axes, Settings, setting
 
 MATRICES = {"hessian": "Hessian", "gradient": "gradient matrix"}
 """As the library names them, and as titles do."""
@@ -30,6 +30,16 @@ class Spectra(Settings):
     def track(self, task: Any, times: Any, seed: int, **options: Any) -> xr.Dataset:
         """Matrices of this size along one run; options are those of ``sgdlimits.spectra.track``."""
         return sl.spectra.track(task, self.dim, self.samples, times, seed=seed, **options)
+
+    def track_again(
+        self, task: Any, state: Any, seed: int, draws: int, **options: Any
+    ) -> xr.Dataset:
+        """Matrices of new data at one state, over ``draw``; the first has this seed."""
+
+        def look(_: int, seed: int) -> xr.Dataset:
+            return self.track(task, [0.0], seed, init=state, **options)
+
+        return sl.results.over("draw", range(draws), look, count(seed))
 
 
 def fresh(task: Any, state: Any, dim: int, samples: int, seed: int) -> sl.spectra.Empirical:

@@ -12,6 +12,8 @@ from sgdlimits.experiments.base import setting
 from sgdlimits.experiments.shared import Sgd
 
 NO_NOISE = math.inf  # precision of data without noise
+# readout and overlaps of neurons that are aligned with +μ, −μ, +ν and −ν
+ROLES = np.array([[1, 1, 0], [1, -1, 0], [-1, 0, 1], [-1, 0, -1]])
 SMALL = 10**6  # dimension of random starts of the limit: their overlaps are signs, 0+ or 0−
 
 

@@ -91,5 +91,4 @@ class BbpDynamics(TwoSides):
         last.set(title=f"$\\lambda = {self.below:g}$", ylabel="$r_\\perp^2$")
         for panel in panels[0]:
             panel.set_xlabel("time $t$ (= samples / $N$)")
-        sl.plot.legend_below(figure)
-        return figure
+        return sl.plot.legend_below(figure)

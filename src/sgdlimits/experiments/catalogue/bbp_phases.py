@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
-from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._pca import TwoSides, marks, matrix
 
 WARM = {"m": 0.5, "r2": 1.0}  # where SGD starts for the diagram
@@ -95,8 +94,7 @@ class BbpPhases(TwoSides):
         sl.plot.band(data["ends"].m, spread="deviation", bars=True, label=label, axes=last)
         last.set(xlabel="signal-to-noise ratio $\\lambda$", ylabel="$m$", title="rest points")
         last.set_xlim(0, self.highest + 0.1)
-        sl.plot.legend_below(figure, 3)
-        return figure
+        return sl.plot.legend_below(figure, 3)
 
 
 def draw_portrait(axes: Axes, runs: xr.Dataset) -> None:

@@ -5,13 +5,13 @@ from itertools import count
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from scipy import optimize
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
-from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._binary import Binary, ring_point
+from sgdlimits.experiments.catalogue._rings import draw_end_points
 
 DIAGONAL = np.full(2, math.sqrt(1 / 2))  # amid a quarter ring
 
@@ -96,14 +96,5 @@ class BinaryEndPoints(Binary):
                     panel.plot(*arc * larger, "C1", lw=1.2, label=label)
                 elif fixed.stable:
                     panel.plot(*fixed.readout, "kx", ms=9, label="stable rest points, λ = ∞")
-            panel.set(xlabel="$m_1$", ylabel="$m_2$", aspect="equal")
-            panel.margins(0.1)
 
-        return sl.plot.facets(
-            data["ends"],
-            "precision",
-            one,
-            title="λ = {:g}",
-            columns=len(self.precisions),
-            width=2.6,
-        )
+        return draw_end_points(data["ends"], one, ("$m_1$", "$m_2$"))

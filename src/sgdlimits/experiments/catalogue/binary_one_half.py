@@ -69,16 +69,15 @@ class BinaryOneHalf(Binary):
 
     def draw(self, data: Data) -> Figure:
         """Fractions with their exact intervals over the precision; no noise on the far right."""
-        figure, panels = sl.plot.panels(1, 1, width=6.4, height=3.6)
-        panel, fractions = panels[0, 0], data["fractions"]
+        figure, ((panel,),) = sl.plot.panels(1, 1, width=6.4, height=3.6)
+        fractions = data["fractions"]
         words = [word(precision) for precision in fractions.precision.values]
         panel.plot(words, fractions.limit, "k_", ms=22, mew=2, label="limit N → ∞ at this λ")
         sl.plot.proportions(fractions.hits, self.runs, words, axes=panel)
         panel.axhline(0.5, color="k", ls="--", zorder=1, label="1/2, predicted for λ → ∞")
         panel.set(xlabel="precision $\\lambda$", ylabel="fraction with $m_1 m_2 < 0$")
         panel.set_ylim(0.3, 0.8)
-        sl.plot.legend_below(figure, 2)
-        return figure
+        return sl.plot.legend_below(figure, 2)
 
 
 def apart(ends: xr.Dataset) -> np.ndarray:

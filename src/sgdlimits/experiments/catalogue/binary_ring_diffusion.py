@@ -99,5 +99,4 @@ class BinaryRingDiffusion(Binary):
             panel.set(aspect="equal", title=f"$t$ = {self.time:g}")
             panel.set_xlabel(rf"$\sqrt{{N}}\,({name}_1-a_1)$")
             panel.set_ylabel(rf"$\sqrt{{N}}\,({name}_2-a_2)$")
-        sl.plot.legend_below(figure)
-        return figure
+        return sl.plot.legend_below(figure)

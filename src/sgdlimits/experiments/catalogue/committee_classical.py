@@ -1,11 +1,10 @@
 """A committee learns a smaller one by small steps: population risk of SGD and of its limit."""
 
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
-from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._committee import LATER, POINTS, Committee, excess_risk
 from sgdlimits.experiments.shared import Sgd
 

@@ -95,5 +95,4 @@ class CommitteeHighDim(Committee):
         right.set(xlabel="dimension $d$", title=f"$t = {self.early:g}$")
         right.set(ylabel=r"mean of max $|M - \bar{M}|$", xticks=dims, xticklabels=self.dims)
         right.xaxis.minorticks_off()
-        sl.plot.legend_below(figure, 6)
-        return figure
+        return sl.plot.legend_below(figure, 6)

@@ -5,11 +5,10 @@ from itertools import count
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks, picture
-from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.shared import Sgd
 
 ORDER = 3
@@ -97,8 +96,7 @@ class CriticalStep(Sgd):
             panel.plot(population.time, population[name], "k:", lw=2, label=label)
             panel.set_ylabel(sl.plot.symbol(name))
         self.draw_rest_points(panels[0, 2], data["sgd"].m.isel(time=-1))
-        sl.plot.legend_below(figure)
-        return figure
+        return sl.plot.legend_below(figure)
 
     def draw_rest_points(self, panel: Axes, ends: xr.DataArray) -> None:
         """Both overlaps at rest over the step size, and where runs end."""

@@ -69,9 +69,11 @@ class EffectiveSpectrum(Settings):
             draws = (fresh(task, state, dim, samples, seed + k) for k in range(self.draws))
             drawn = [[one.eigenvalues(matrix, 0) for matrix in MATRICES] for one in draws]
             edges = [predict(matrix, dim=dim).edges[[0, -1]] for matrix in MATRICES]
-            spectrum, edges = (("draw", "matrix", "index"), drawn), (("matrix", "side"), edges)
-            labels = {"matrix": list(MATRICES), "index": np.arange(dim)}
-            return xr.Dataset({"spectrum": spectrum, "edges": edges}, labels)
+            spectra = {
+                "spectrum": (("draw", "matrix", "index"), drawn),
+                "edges": (("matrix", "side"), edges),
+            }
+            return xr.Dataset(spectra, {"matrix": list(MATRICES), "index": np.arange(dim)})
 
         predict = partial(sl.spectra.effective, task, state, ratio)
         outliers = [of_outliers(predict(matrix), RANKS) for matrix in MATRICES]
@@ -94,7 +96,7 @@ class EffectiveSpectrum(Settings):
                 worst = np.max([case[what] for case in last])
                 results.append(checks.exact(text, worst, 0.0, allowed, note=said))
             text = f"{TITLES[name]}: outliers missing or too many"
-            results.append(checks.exact(text, sum(case["wrong"] for case in last), 0.0, 0.0))
+            results.append(checks.exact(text, sum(case["wrong"] for case in last), 0))
             text = f"{TITLES[name]}: mean gap at the edges, d = {large} to d = {small}"
             before, after = (np.mean([case["gap"] for case in every]) for every in (first, last))
             said = f"{after:.2g} and {before:.2g} of the bulk"
@@ -111,8 +113,7 @@ class EffectiveSpectrum(Settings):
             own: Any = {"task": TASKS[name], "ratio": ratio, "matrix": matrix, "dim": dim}
             title = f"{name}: {MATRICES[matrix]}, t = {{:g}}"
             sl.plot.facets(part, "time", partial(draw_histogram, **own), title=title, axes=row)
-        sl.plot.legend_below(figure, min(3, len(self.times)))  # no wider than the figure
-        return figure
+        return sl.plot.legend_below(figure, min(3, len(self.times)))  # no wider than the figure
 
 
 def compare(case: xr.Dataset) -> dict[str, float]:

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
-from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._mixtures import Softmax
 from sgdlimits.experiments.catalogue._spectra import MATRICES, Spectra, of_outliers
 
@@ -118,8 +117,7 @@ class MixtureEigenvectors(Softmax, Spectra):
             panel.plot(*means, "^", transform=below, label="class means", **mark)
         for panel in panels[-1]:
             panel.set_xlabel("coordinate")
-        sl.plot.legend_below(figure)
-        return figure
+        return sl.plot.legend_below(figure)
 
 
 def on_means(outlier: sl.spectra.Outlier) -> float:

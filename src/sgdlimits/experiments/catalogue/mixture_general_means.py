@@ -4,11 +4,10 @@ import math
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks, picture
-from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.shared import Sgd
 from sgdlimits.results import select
 
@@ -88,8 +87,7 @@ class MixtureGeneralMeans(Sgd):
         panels[1, 1].set(title="orthogonal to the means", ylabel="$R_{aa}$")
         for panel in panels[0]:
             panel.set_xlabel("")
-        sl.plot.legend_below(figure)
-        return figure
+        return sl.plot.legend_below(figure)
 
 
 def draw_paths(panel: Axes, data: Data, names: list[str]) -> None:

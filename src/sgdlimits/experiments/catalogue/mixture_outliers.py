@@ -3,7 +3,6 @@
 from functools import partial
 
 import numpy as np
-import xarray as xr
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
@@ -35,12 +34,9 @@ class MixtureOutliers(Softmax, Spectra):
         train = self.track(task, few, seed, blocks=[0], data="train").sel(matrix=["hessian"])
         end = sl.results.state(test)
 
-        def again(draw: int) -> xr.Dataset:
-            look = self.track(task, [0.0], seed + draw, init=end, blocks=[0])
-            return look[["eigenvalues", "overlap"]].isel(time=0, block=0).sel(matrix="hessian")
-
         top = sl.spectra.effective(task, end, self.ratio).outliers[0]
-        draws = sl.results.over("draw", range(1, self.draws + 1), again)
+        draws = self.track_again(task, end, seed + 1, self.draws, blocks=[0])
+        draws = draws[["eigenvalues", "overlap"]].sel(matrix="hessian").isel(time=0, block=0)
         return {
             "test": test,
             "train": train,
@@ -107,5 +103,4 @@ class MixtureOutliers(Softmax, Spectra):
         last = data["test"].sizes["time"] - 1
         shown = data["test"].isel(time=[0, (last + 1) // 2, last], matrix=0, block=0)
         sl.plot.facets(shown, "time", draw, title="t = {:.3g}", axes=panels[1])
-        sl.plot.legend_below(figure)
-        return figure
+        return sl.plot.legend_below(figure)

@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
-from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._mixtures import Softmax
 from sgdlimits.experiments.shared import Sgd
 from sgdlimits.plot.style import PALETTE
@@ -82,8 +81,7 @@ class MixtureOverlaps(Softmax, Sgd):
         figure, panels = sl.plot.panels(1, 2, height=3.6, width_ratios=(1.4, 1))
         self.draw_paths(panels[0, 0], data)
         self.draw_end(panels[0, 1], data["end"].M.values)
-        sl.plot.legend_below(figure)
-        return figure
+        return sl.plot.legend_below(figure)
 
     def draw_paths(self, panel: Axes, data: Data) -> None:
         """Overlaps with all means: single runs, the limit, and the rest point without noise."""

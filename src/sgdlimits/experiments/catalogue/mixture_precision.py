@@ -16,6 +16,7 @@ import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Check, Data, Figure, Settings, experiment, setting
 from sgdlimits.experiments.catalogue._binary import ring_point
+from sgdlimits.experiments.catalogue._xor import ROLES
 
 FIRST = np.array([1.0, 0.0])  # of two neurons the first is aligned, the other is at zero
 LONG = 300.0  # until rest: the slowest rate is about 0.1
@@ -54,12 +55,7 @@ class MixturePrecision(Settings):
             "engine": self.engine_drift(),
         }
         if self.xor:
-            few = np.geomspace(100, self.high, 5)
-            data["xor"] = sl.results.over(
-                "nodes",
-                [COARSE, FINE],
-                lambda nodes: sl.results.over("precision", few, lambda x: self.xor_gap(x, nodes)),
-            )
+            data["xor"] = sl.results.over("nodes", [COARSE, FINE], self.xor_gaps)
         return data
 
     def binary_gap(self, precision: float) -> xr.Dataset:
@@ -76,17 +72,18 @@ class MixturePrecision(Settings):
         drift = sl.effective_dynamics(task, nodes=COARSE).drift(alone)
         return xr.Dataset({name: float(np.ravel(x)[0]) for name, x in drift.items()})
 
-    def xor_gap(self, precision: float, nodes: int) -> xr.Dataset:
+    def xor_gaps(self, nodes: int) -> xr.Dataset:
         """C(λ) − C, where C is v² of four neurons in four roles, once the limit is at rest."""
-        task = sl.tasks.XorMixture(width=4, precision=precision, ridge=self.xor_ridge)
         square = sl.theory.xor.ring_radius_squared(self.xor_ridge)
-        start = {
-            "v": math.sqrt(square) * np.array([1, 1, -1, -1]),
-            "M": math.sqrt(square) * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]]),
-            "R": np.eye(4) / precision,
-        }
-        end = sl.effective_dynamics(task, nodes=nodes).solve(start, time=LONG, points=2)
-        return xr.Dataset({"gap": (end.v[-1] ** 2).mean() - square})
+
+        def gap(precision: float) -> xr.Dataset:
+            task = sl.tasks.XorMixture(width=4, precision=precision, ridge=self.xor_ridge)
+            rows = math.sqrt(square) * ROLES
+            start = {"v": rows[:, 0], "M": rows[:, 1:], "R": np.eye(4) / precision}
+            end = sl.effective_dynamics(task, nodes=nodes).solve(start, time=LONG, points=2)
+            return xr.Dataset({"gap": (end.v[-1] ** 2).mean() - square})
+
+        return sl.results.over("precision", np.geomspace(100, self.high, 5), gap)
 
     def check(self, data: Data) -> list[Check]:
         """Exponent for two classes, coefficient for XOR, and the engine at the closed form."""
@@ -128,5 +125,4 @@ class MixturePrecision(Settings):
             last.set_ylabel(r"$\sqrt{\lambda}\;(C(\lambda)-C)$")
         for panel in panels[0]:
             panel.set(xscale="log", xlabel=r"precision $\lambda$")
-        sl.plot.legend_below(figure)
-        return figure
+        return sl.plot.legend_below(figure)

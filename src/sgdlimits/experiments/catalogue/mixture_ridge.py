@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
-from sgdlimits.experiments.base import Check, Data, Figure, Settings, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, Settings, experiment, setting
+from sgdlimits.experiments.catalogue._xor import ROLES
 
 
 class Case(NamedTuple):
@@ -19,7 +19,7 @@ class Case(NamedTuple):
     task: Any
     theory: Any  # ring_radius_squared(ridge) is C, which is |v|² of all neurons in one role
     threshold: float  # the ridge at which all rest points but 0 vanish
-    roles: list[list[int]]  # readout and overlaps of a neuron: a class mean with its sign
+    roles: np.ndarray  # readout and overlaps of a neuron: a class mean with its sign
     starts: list[tuple[int, ...]]  # the role of each neuron, with every number of filled roles
 
     def branches(self, width: int) -> xr.Dataset:
@@ -27,7 +27,7 @@ class Case(NamedTuple):
         chosen = np.array([*dict.fromkeys(start[:width] for start in self.starts)])
         sharing = np.sum(chosen[:, :, None] == chosen[:, None, :], axis=2)
         sizes = (1 + 0.1 * np.arange(width)) / np.sqrt(sharing)  # not all the same
-        rows = sizes[..., None] * np.array(self.roles)[chosen]
+        rows = sizes[..., None] * self.roles[chosen]
         rows = np.concatenate([rows, 0 * rows[:1]])
         R = np.tile(0.01 * np.eye(width), (len(rows), 1, 1))
         limit = sl.effective_dynamics(self.task(width=width, precision=math.inf))
@@ -54,12 +54,12 @@ class Case(NamedTuple):
 CASES = {
     "binary": Case(
         *("two classes", sl.tasks.BinaryMixture, sl.theory.binary_mixture, 1 / 4),
-        roles=[[1, 1], [-1, -1]],
+        roles=np.array([[1, 1], [-1, -1]]),
         starts=[(0, 1), (0, 0)],
     ),
     "xor": Case(
         *("XOR", sl.tasks.XorMixture, sl.theory.xor, 1 / 8),
-        roles=[[1, 1, 0], [1, -1, 0], [-1, 0, 1], [-1, 0, -1]],
+        roles=ROLES,
         starts=[(0, 1, 2, 3), (0, 0, 2, 3), (0, 0, 2, 2), (0, 0, 0, 0)],
     ),
 }
@@ -107,8 +107,7 @@ class MixtureRidge(Settings):
         figure, panels = sl.plot.panels(1, len(data), width=wide, height=3.8)
         for panel, (name, diagram) in zip(panels[0], data.items(), strict=True):
             draw_branches(panel, diagram, CASES[name])
-        sl.plot.legend_below(figure, 3)
-        return figure
+        return sl.plot.legend_below(figure, 3)
 
 
 def draw_branches(panel: Axes, diagram: xr.Dataset, case: Case) -> None:

@@ -127,5 +127,4 @@ class OwnTask(Sgd):
             sl.plot.runs(few.M[..., 0, 0], color=colour, label=label, axes=last)
             last.plot(path.time, path.M[:, 0, 0], "k", lw=1.8, zorder=3)
         last.set(title="both", ylabel="overlap $M$")
-        sl.plot.legend_below(figure)
-        return figure
+        return sl.plot.legend_below(figure)

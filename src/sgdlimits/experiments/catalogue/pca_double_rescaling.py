@@ -88,8 +88,7 @@ class PcaDoubleRescaling(Sgd):
             printed = density(x, printed_variance(order))
             densities[1].plot(x, printed, "k:", label="(3.5) as printed")
             densities[1].set_ylim(0, 2.5 * density(0, covariance[1, 1]))
-        sl.plot.legend_below(figure)
-        return figure
+        return sl.plot.legend_below(figure)
 
 
 def printed_variance(order: int) -> float:

@@ -2,11 +2,10 @@
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks, picture
-from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._pca import (
     MatrixPca,
     diffusion,
@@ -58,8 +57,6 @@ class PcaOverlap(MatrixPca):
 
     def draw(self, data: Data) -> Figure:
         """m(t) for each λ; below, its second moment and its size at the end."""
-        rows = -(-len(self.snrs) // 2)
-        figure, panels = sl.plot.panels(rows + 1, 2, height=2.6)
         reach = 1.05 * float(abs(data["sgd"].m.isel(run=slice(25))).max())
 
         def one(panel: Axes, sgd: xr.Dataset) -> None:
@@ -72,11 +69,7 @@ class PcaOverlap(MatrixPca):
             envelope(panel, sgd.time, spread, "± 2 s.d. of the Ornstein–Uhlenbeck process", lw=1.2)
             panel.set(ylabel="$m$", ylim=(-reach, reach))
 
-        sl.plot.facets(data["sgd"], "snr", one, title="λ = {:g}", axes=panels[:-1])
-        self.draw_growth(panels[-1, 0], data["sgd"])
-        self.draw_ends(panels[-1, 1], data["sgd"])
-        sl.plot.legend_below(figure, 3)
-        return figure
+        return self.draw_rows(data["sgd"], one, (self.draw_growth, self.draw_ends), legend=3)
 
     def draw_growth(self, panel: Axes, sgd: xr.Dataset) -> None:
         """The mean of n·m² over time, on a logarithmic axis."""

@@ -71,5 +71,4 @@ class PcaOverview(TwoSides):
             right.set(title=f"λ = {snr:g}", ylim=(0.7, 1.3))
         spread = 2 / np.sqrt((1 - self.below) * self.dim)
         envelope(panels[0, 0], (0, self.time), spread, "± 2 s.d. of the OU process", lw=1)
-        sl.plot.legend_below(figure)
-        return figure
+        return sl.plot.legend_below(figure)

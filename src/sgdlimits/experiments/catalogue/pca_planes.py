@@ -4,12 +4,11 @@ from itertools import count
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from scipy.linalg import solve_continuous_lyapunov
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks, picture
-from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._pca import MatrixPca, diffusion, rest_points, variance
 
 
@@ -61,11 +60,8 @@ class PcaPlanes(MatrixPca):
 
     def draw_plane(self, panel: Axes, sgd: xr.Dataset) -> None:
         """A few runs, all end points, and the rest points with their 95 % regions."""
-        few, ends, light = (
-            sgd.isel(run=slice(8)),
-            sgd.isel(time=-1),
-            sl.plot.style.PALETTE["sky blue"],
-        )
+        few, ends = sgd.isel(run=slice(8)), sgd.isel(time=-1)
+        light = sl.plot.style.PALETTE["sky blue"]
         panel.plot(few.m.T, few.r2.T, color=light, alpha=0.6, lw=0.6, label="SGD, 8 runs")
         panel.plot(ends.m, ends.r2, "C0.", ms=5, label=f"end points of {self.runs} runs")
         for point in rest_points(float(sgd.snr)):

@@ -2,11 +2,10 @@
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
-from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._pca import MatrixPca, envelope
 
 LAG = 0.1
@@ -59,13 +58,8 @@ class PcaRadius(MatrixPca):
 
     def draw(self, data: Data) -> Figure:
         """r²(t) for each λ; below, the variance over time and the autocorrelation."""
-        rows = -(-len(self.snrs) // 2)
-        figure, panels = sl.plot.panels(rows + 1, 2, height=2.6)
-        sl.plot.facets(data["sgd"], "snr", self.draw_runs, title="λ = {:g}", axes=panels[:-1])
-        self.draw_variance(panels[-1, 0], data["sgd"])
-        self.draw_correlation(panels[-1, 1], data["sgd"])
-        sl.plot.legend_below(figure, 5)
-        return figure
+        below = self.draw_variance, self.draw_correlation
+        return self.draw_rows(data["sgd"], self.draw_runs, below, legend=5)
 
     def draw_runs(self, panel: Axes, sgd: xr.Dataset) -> None:
         """r² − 1 of a few runs over time."""

@@ -1,12 +1,11 @@
 """The population loss along SGD on spiked tensors: at the critical step size it may grow."""
 
 import xarray as xr
-from matplotlib.axes import Axes
 from scipy.integrate import cumulative_simpson
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
-from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.shared import Sgd
 
 

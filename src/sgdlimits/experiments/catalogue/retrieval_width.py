@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
-from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._retrieval import risk
 from sgdlimits.experiments.shared import Sgd
 
@@ -50,19 +49,11 @@ class RetrievalWidth(Sgd):
             starts = {name: np.stack([uninformed[name], informed[name]]) for name in informed}
             options: Any = {"time": self.time * width, "step": step, "points": POINTS}
             sgd = self.simulate_from(task, seed, starts, **options)
-            ode = limit.solve(starts, times=sgd.time)
+            ode = limit.solve(starts, times=sgd.time).rename(run="start")
             growth = limit.drift({"M": LINEAR * ones, "R": np.eye(width)})["M"][0, 0] / LINEAR
-            return xr.Dataset(
-                {
-                    "sgd": (("start", "run", "time"), risks(sgd)),
-                    "ode": (("start", "time"), risks(ode)),
-                    "growth": growth,
-                },
-                {"start": list(COLOURS), "time": sgd.time.values / width},
-            )
-
-        def risks(result: xr.Dataset) -> np.ndarray:
-            return risk(result, self.noise).risk.values
+            both = {"sgd": risk(sgd, self.noise).risk, "ode": risk(ode, self.noise).risk}
+            coords = {"start": list(COLOURS), "time": sgd.time / width}
+            return xr.Dataset(both).assign(growth=growth).assign_coords(coords)
 
         return {"risk": sl.results.over("width", self.widths, one)}
 

@@ -2,11 +2,10 @@
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
-from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._mixtures import Softmax
 from sgdlimits.experiments.catalogue._spectra import MATRICES, Spectra, compare_outliers
 

@@ -102,8 +102,7 @@ class TensorDivergingSnr(Sgd):
             right.text(1.03 * self.time, shares[-1], f"Λ = {snr:g}", color=colour, va="center")
         right.set(title="random starts", xlabel=sl.plot.style.TIME_LABEL)
         right.set_ylabel("share that has escaped")
-        sl.plot.legend_below(figure)
-        return figure
+        return sl.plot.legend_below(figure)
 
 
 def limit_sde(scaled_snr: float) -> ScalarSde:

@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from scipy import stats
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
-from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._pca import marks
 from sgdlimits.experiments.scalar_sde import deciding_noise
 from sgdlimits.experiments.shared import Sgd
@@ -111,8 +110,7 @@ class TensorWarmStarts(Sgd):
             lower.plot(noise * x, stats.norm.cdf(x), "k", label=label)
             lower.set(xlabel=r"start: $\sqrt{n}\,(m - m_\dagger)$")
             lower.set_ylabel(r"probability to reach $m_\star$")
-        sl.plot.legend_below(figure, 3 if len(self.orders) > 1 else 1)
-        return figure
+        return sl.plot.legend_below(figure, 3 if len(self.orders) > 1 else 1)
 
     def draw_portrait(self, panel: Axes, data: Data, order: int) -> None:
         """The drift, rest points, and runs from both sides of m†."""

@@ -1,14 +1,11 @@
 """XOR: both layers align with the outliers of their blocks of Hessian and gradient matrix."""
 
-from itertools import count
-
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
-from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._alignment import (
     Alignment,
     check_alignment,
@@ -38,13 +35,6 @@ class XorAlignment(XorSpectra, Alignment):
     """Four Gaussians of variance 1/λ in the XOR arrangement, and a two-layer ReLU network."""
 
     width: int = setting(20, "width K", least=LARGEST + 1)
-    ridge: float = setting(
-        0.05,
-        "ridge β, not given in the paper: from 0.1 on SGD forgets hidden classes at λ = 10, "
-        "at 0.01 idle neurons decay too slowly",
-        above=0,
-        most=0.125,
-    )
     neurons: int = setting(6, "neurons that are followed, the first ones", least=2)
     draws: int = 6
     train: bool = setting(True, "whether training data are looked at too, at the smallest λ")
@@ -64,11 +54,7 @@ class XorAlignment(XorSpectra, Alignment):
         def again(precision: float) -> xr.Dataset:
             task, end = self.task(precision), sl.results.state(test.sel(precision=precision))
             best = [int(i) for i in np.argsort(-norms(end))[:LARGEST]]
-
-            def look(_: int, seed: int) -> xr.Dataset:
-                return self.track(task, [0.0], seed, init=end, blocks=[*best, "vv"])
-
-            draws = sl.results.over("draw", range(self.draws), look, count(seed + 1))
+            draws = self.track_again(task, end, seed + 1, self.draws, blocks=[*best, "vv"])
             effective = prediction(task, draws.isel(draw=0), self.ratio, [])
             measured = draws[["alignment", "eigenvalues"]].assign(effective=effective)
             ranks = [f"{rank}. largest" for rank in range(1, LARGEST + 1)]

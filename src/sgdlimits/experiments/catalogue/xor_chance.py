@@ -76,8 +76,8 @@ class XorChance(NoisyXor):
 
     def draw(self, data: Data) -> Figure:
         """Fractions with their exact intervals."""
-        figure, panels = sl.plot.panels(1, 1, width=7.2, height=3.8)
-        panel, sgd, limit = panels[0, 0], data["sgd"], data["limit"]
+        figure, ((panel,),) = sl.plot.panels(1, 1, width=7.2, height=3.8)
+        sgd, limit = data["sgd"], data["limit"]
         panel.axhline(3 / 32, color="k", ls="--", label="3/32, predicted for λ → ∞")
         words = [f"SGD,\nλ = {word(precision)}" for precision in sgd.precision.values]
         for hits, names, label, color in (
@@ -86,5 +86,4 @@ class XorChance(NoisyXor):
         ):
             sl.plot.proportions(hits, self.runs, names, label=label, color=color, axes=panel)
         panel.set(ylabel="optimal end points", ylim=(0, None))
-        sl.plot.legend_below(figure, 2)
-        return figure
+        return sl.plot.legend_below(figure, 2)

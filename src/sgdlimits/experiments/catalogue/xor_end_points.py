@@ -5,15 +5,14 @@ time 100 many runs are still on their way, and the noise of λ = 10 keeps them a
 """
 
 import math
-from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
-from sgdlimits.experiments.base import Check, Data, Figure, experiment
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment
+from sgdlimits.experiments.catalogue._rings import draw_end_points
 from sgdlimits.experiments.catalogue._xor import NO_NOISE, NoisyXor, aligned, optimal_signs
 
 AT_REST = 1500.0  # time by which the limit is at rest: its slowest rate is 1/8 − ridge
@@ -84,8 +83,5 @@ class XorEndPoints(NoisyXor):
                 panel.plot(sign * arc.real, sign * arc.imag, "k--", lw=1.4, label="rings, λ = ∞")
             points = radius * np.transpose(REST_POINTS)
             panel.plot(*points, "kx", ms=8, label="stable rest points, λ = ∞")
-            panel.set(xlabel=r"$m_1^\mu$", ylabel=r"$m_2^\mu$", aspect="equal")
-            panel.margins(0.1)
 
-        size: Any = {"columns": len(self.precisions) + 1, "width": 2.6, "height": 3.6}
-        return sl.plot.facets(data["ends"], "precision", one, title="λ = {:g}", **size)
+        return draw_end_points(data["ends"], one, (r"$m_1^\mu$", r"$m_2^\mu$"), height=3.6)

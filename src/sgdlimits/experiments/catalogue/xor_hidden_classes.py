@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits._types import State
 from sgdlimits.experiments import checks
-from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._xor_spectra import Readout, check_outliers, relative_sums
 
 CLASSES = (1, 2, 3, 4)

@@ -98,5 +98,4 @@ class XorReadoutSpectrum(Readout):
                 panel.set(title=f"{word}, {kind} data", ylabel="eigenvalues, block $vv$")
         for panel in panels[0]:
             panel.set_xlabel("")  # columns have the same times, and scales of their own
-        sl.plot.legend_below(figure, 2)
-        return figure
+        return sl.plot.legend_below(figure, 2)

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks, picture
-from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._rings import common_checks, engine_covariance, radial_variance
 from sgdlimits.experiments.catalogue._xor import NO_NOISE, NoisyXor
 
@@ -97,8 +96,7 @@ class XorRingsDiffusion(NoisyXor):
             sl.plot.facets(ends, "precision", draw, title=title, axes=row)
         for panel in panels[-1]:
             panel.set_xlabel(deviation(0))
-        sl.plot.legend_below(figure)
-        return figure
+        return sl.plot.legend_below(figure)
 
     def draw_pair(self, panel: Axes, ends: xr.Dataset, other: int) -> None:
         """Overlaps of the first neuron and of another about their means, and their covariance."""

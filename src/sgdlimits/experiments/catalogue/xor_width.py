@@ -54,8 +54,8 @@ class XorWidth(Xor):
 
     def draw(self, data: Data) -> Figure:
         """Formula and fractions with their exact intervals over the width."""
-        figure, panels = sl.plot.panels(1, 1, width=5.6, height=3.8)
-        panel, hits = panels[0, 0], data["chances"].hits
+        figure, ((panel,),) = sl.plot.panels(1, 1, width=5.6, height=3.8)
+        hits = data["chances"].hits
         order = np.arange(min(4, *self.widths), max(self.widths) + 1)
         formula = [sl.theory.xor.success_probability(int(width)) for width in order]
         panel.plot(order, formula, "k", label="formula (5.2)")
@@ -67,5 +67,4 @@ class XorWidth(Xor):
             sl.plot.proportions(counts, self.runs, x, label=label, color=color, axes=panel)
         panel.set(xlabel="width $K$", ylabel="chance to end optimal", ylim=(0, 1))
         panel.set_xticks(order)
-        sl.plot.legend_below(figure)
-        return figure
+        return sl.plot.legend_below(figure)
