@@ -2,6 +2,7 @@
 
 import math
 from itertools import count
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -55,22 +56,22 @@ class BinaryRingDiffusion(Binary):
             "sde": engine_covariance(*noiseless, self.time, STATISTICS),
         }
 
-    def covariance(self, sign: float = -1.0) -> np.ndarray:
-        """Of √N(v − a, m − a) at the end, by Prop. 4.3; with ``sign=1.0`` as printed."""
+    def covariance(self, time: Any, sign: float = -1.0) -> np.ndarray:
+        """Of √N(v − a, m − a) at some time or times, by Prop. 4.3; with ``sign=1.0`` as printed."""
         point = math.sqrt(self.radius_squared) * self.direction
         noise = sl.theory.binary_mixture.ring_diffusion(point, ridge=self.ridge)
-        return noise * radial_variance(self, self.time, 2, sign)
+        return np.multiply.outer(radial_variance(self, time, 2, sign), noise)
 
     def check(self, data: Data) -> list[Check]:
         """Variance with the sign that restores, covariance along the radius, and rank one."""
-        expected = self.covariance()
+        expected = self.covariance(self.time)
         noisy, exact = (data["sgd"].isel(time=-1, precision=number) for number in (0, 1))
         return [
             checks.variance(
                 "variance of √N(m₁ - a₁), λ = ∞",
                 exact.m[:, 0],
                 expected[2, 2],
-                printed=float(self.covariance(sign=1.0)[2, 2]),
+                printed=float(self.covariance(self.time, sign=1.0)[2, 2]),
                 note="drift across the ring in Prop. 4.3",
             ),
             checks.mean(
@@ -87,15 +88,14 @@ class BinaryRingDiffusion(Binary):
         figure, panels = sl.plot.panels(1, 3, width=3.6, height=3.3)
         (left, *planes), runs = panels[0], data["sgd"].isel(precision=0)
         sl.plot.runs(runs.m.isel(neuron=0), label="_", axes=left)
-        grown = radial_variance(self, runs.time.values, 2) / radial_variance(self, self.time, 2)
-        spread = 2 * np.sqrt(self.covariance()[2, 2] * grown)
+        spread = 2 * np.sqrt(self.covariance(runs.time.values)[:, 2, 2])
         left.plot(runs.time, spread, "k", runs.time, -spread, "k", lw=1.6)
         left.set_ylabel(r"$\sqrt{N}\,(m_1-a_1)$")
         for panel, name in zip(planes, ("m", "v"), strict=True):
             ends, label = runs[name].isel(time=-1), f"SGD, λ = {self.precision:g}"
             panel.plot(*ends.values.T, "C0.", alpha=0.4, label=label)
-            ellipse = picture.region(self.covariance()[:2, :2], deviations=2.0)
-            panel.plot(*ellipse, "k", lw=1.6, label="± 2 s.d. of the SDE at λ = ∞")
+            line = picture.region(self.covariance(self.time)[:2, :2], deviations=2.0)
+            panel.plot(*line, "k", lw=1.6, label="± 2 s.d. of the SDE at λ = ∞")
             panel.set(aspect="equal", title=f"$t$ = {self.time:g}")
             panel.set_xlabel(rf"$\sqrt{{N}}\,({name}_1-a_1)$")
             panel.set_ylabel(rf"$\sqrt{{N}}\,({name}_2-a_2)$")
