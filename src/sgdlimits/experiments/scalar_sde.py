@@ -70,6 +70,13 @@ def deciding_noise(limit: Any, saddle: Any) -> float:
     Args:
         limit: made by ``effective_dynamics``.
         saddle: a rest point u† with one growing direction.
+
+    At the equator of matrix PCA √n·m is a process of rate 4(λ − 1) with noise 8:
+
+    >>> import sgdlimits as sl
+    >>> limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=2, snr=1.5))
+    >>> round(deciding_noise(limit, {"m": 0.0, "r2": 1.0}) ** 2, 9)
+    2.0
     """
     rates, vectors = np.linalg.eig(limit.jacobian(saddle).T)
     left = vectors[:, np.argmax(rates)] / vectors[0, np.argmax(rates)]
