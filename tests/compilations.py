@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import jax
 
@@ -14,7 +13,7 @@ def compilations() -> Iterator[list[str]]:
     """A list that grows by one with every program that is compiled inside, in any thread."""
     seen: list[str] = []
 
-    def listen(event: str, duration: float, **_: Any) -> None:
+    def listen(event: str, duration_secs: float, **_: str | int) -> None:
         if event == _COMPILED:
             seen.append(event)
 

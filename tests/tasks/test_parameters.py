@@ -49,7 +49,8 @@ def test_each_function_gets_those_that_it_names() -> None:
 
 def test_values_are_leaves_and_names_are_structure() -> None:
     one, two = own(), own(parameters={"flip": 0.1, "slope": 1})
-    assert jax.tree.structure(one) == jax.tree.structure(two)
+    structures: list[Any] = [jax.tree.structure(one), jax.tree.structure(two)]
+    assert structures[0] == structures[1]
     assert 0.25 in [leaf for leaf in jax.tree.leaves(one) if isinstance(leaf, float)]
     assert all(isinstance(leaf, float | np.ndarray) for leaf in jax.tree.leaves(two))
 

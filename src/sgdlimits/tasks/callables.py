@@ -74,7 +74,8 @@ def keywords_of(
     >>> keywords_of({"loss": lambda s, v, y, flip: 0.0}, 3, {"flip": 0.1})
     {'loss': ('flip',)}
     """
-    taken, known = {}, []
+    taken: dict[str, tuple[str, ...]] = {}
+    known: list[str] = []
     for name, function in functions.items():
         keywords, any_name = _keywords(function, positional)
         missing = [key for key, needed in keywords.items() if needed and key not in given]

@@ -53,12 +53,15 @@ class MultiIndexTask(MultiIndexFamily):
     a ``def`` inside of a loop, closing over a number, compiles in every round. Write the function
     once, outside, and hand the number over in ``parameters``.
 
+    Derivatives in a parameter, and ``bifurcations``, assume that loss and labels move continuously
+    with it: a label that jumps where its noise crosses a parameter does not, at fixed nodes.
+
     >>> import jax
     >>> hinge = lambda s, v, y: jax.nn.relu(1 - y * s[0])
     >>> task = MultiIndexTask(loss=hinge, anchors=["mu"], means=[[1.0], [-1.0]], labels=[1, -1])
     >>> task.shapes
     {'M': (1, 1), 'R': (1, 1)}
-    >>> def flipped(component, anchors, noise, flip):  # noise < −√2 erf⁻¹(1 − 2 flip) is rarer
+    >>> def flipped(component, anchors, noise, flip):  # a share ``flip`` of the labels is wrong
     ...     sign = 1.0 - 2.0 * component
     ...     return jnp.where(jax.scipy.special.ndtr(noise) < flip, -sign, sign)
     >>> options = {"anchors": ["mu"], "means": [[1.0], [-1.0]], "labels": flipped}
