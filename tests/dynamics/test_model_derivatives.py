@@ -13,7 +13,7 @@ import sgdlimits as sl
 from sgdlimits.tasks import Task
 from tests.dynamics.flat import flatten
 
-TANH = {"activation": "tanh", "teacher_width": 1, "student_width": 1, "noise": 0.2}
+TANH: dict[str, Any] = {"activation": "tanh", "teacher_width": 1, "student_width": 1, "noise": 0.2}
 SMOOTH: list[tuple[Task, str]] = [
     (sl.tasks.BinaryMixture(precision=4.0, ridge=0.1), "precision"),  # orthants
     (sl.tasks.BinaryMixture(precision=4.0, ridge=0.1), "ridge"),
