@@ -20,6 +20,18 @@ def weighted(fields: jax.Array, readout: jax.Array, label: jax.Array) -> jax.Arr
     return (label - jnp.sum(readout * jnp.sin(fields))) ** 2
 
 
+def scaled(
+    fields: jax.Array, readout: jax.Array | None, label: jax.Array, *, slope: jax.Array
+) -> jax.Array:
+    return jax.nn.softplus(-slope * label * fields[0])
+
+
+def shifted(
+    component: jax.Array, anchors: jax.Array, noise: jax.Array, shift: jax.Array
+) -> jax.Array:
+    return anchors[0] + shift[component] + noise
+
+
 def parity(component: jax.Array, anchors: jax.Array, noise: jax.Array) -> jax.Array:
     return jnp.sign(anchors[0] * anchors[1]) + 0.1 * noise
 
@@ -76,6 +88,12 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
             "weights": [0.25, 0.75],
             "labels": [1, -1],
             "kinks": "none",
+        },
+        {
+            "loss": scaled,
+            "means": [[1.0], [-1.0]],
+            "labels": shifted,
+            "parameters": {"slope": 2.0, "shift": [0.5, -0.5]},
         },
     ],
 }

@@ -1,5 +1,8 @@
 """The Marchenko–Pastur law: mass, mean, transform, and a matrix."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,7 +13,7 @@ RATIOS = [0.1, 0.5, 1.0, 2.0, 5.0]
 
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_moments(ratio: float) -> None:
-    """Mass 1 − atom, mean v, second moment v²(1 + ratio)."""
+    """Mass 1 − atom, mean v, second moment v²(1 + 1/ratio)."""
     low, high = mp.edges(ratio, 3.0)
     angle = np.linspace(0, np.pi, 20_001)
     x = (low + high) / 2 - (high - low) / 2 * np.cos(angle)
@@ -19,7 +22,7 @@ def test_moments(ratio: float) -> None:
     tolerance = 1e-3 if ratio == 1 else 1e-6
     assert moments[0] == pytest.approx(1 - mp.atom(ratio), abs=tolerance)
     assert moments[1] == pytest.approx(3.0, rel=1e-6)
-    assert moments[2] == pytest.approx(9 * (1 + ratio), rel=1e-6)
+    assert moments[2] == pytest.approx(9 * (1 + 1 / ratio), rel=1e-6)
 
 
 @pytest.mark.parametrize("ratio", RATIOS)
@@ -32,7 +35,7 @@ def test_transform(ratio: float) -> None:
     assert mp.stieltjes(far, ratio) * far == pytest.approx(-1, rel=1e-3)
     z = high + 0.5 + 0.2j
     m = mp.stieltjes(z, ratio)
-    assert ratio * z * m**2 + (z + ratio - 1) * m + 1 == pytest.approx(0, abs=1e-12)
+    assert z * m**2 / ratio + (z + 1 / ratio - 1) * m + 1 == pytest.approx(0, abs=1e-12)
 
 
 def test_a_matrix() -> None:
@@ -40,10 +43,23 @@ def test_a_matrix() -> None:
     samples, dim = 2000, 500
     X = rng.standard_normal((samples, dim)) * np.sqrt(2.0)
     values = np.linalg.eigvalsh(X.T @ X / samples)
-    low, high = mp.edges(dim / samples, 2.0)
+    low, high = mp.edges(samples / dim, 2.0)
     assert values[0] == pytest.approx(low, rel=0.03)
     assert values[-1] == pytest.approx(high, rel=0.02)
-    printed = mp.edges(samples / dim, 2.0)  # Def. 6.5 of J24 has the ratio upside down
+    printed = mp.edges(dim / samples, 2.0)  # Def. 6.5 of J24 has the ratio upside down
     assert abs(values[-1] - printed[1]) > 1
     m = np.mean(1 / (values - 8.0))
-    assert m == pytest.approx(mp.stieltjes(8.0, dim / samples, 2.0).real, rel=2e-3)
+    assert m == pytest.approx(mp.stieltjes(8.0, samples / dim, 2.0).real, rel=2e-3)
+
+
+@pytest.mark.parametrize("function", [mp.edges, mp.atom, mp.density, mp.stieltjes])
+def test_the_ratio_is_samples_per_dimension_and_says_so(function: Callable[..., Any]) -> None:
+    assert "``ratio`` φ = n/d samples per dimension" in " ".join((function.__doc__ or "").split())
+
+
+def test_fewer_samples_than_dimensions_leave_an_atom() -> None:
+    rng = np.random.default_rng(1)
+    samples, dim = 100, 400
+    X = rng.standard_normal((samples, dim))
+    values = np.linalg.eigvalsh(X.T @ X / samples)
+    assert np.mean(np.abs(values) < 1e-9) == mp.atom(samples / dim) == 0.75

@@ -16,6 +16,7 @@ from sgdlimits._warn import warn
 _ALONG = ("time", "point")  # a statistic moves along one of these
 _NONE = "-"  # a statistic without axes of its own
 _MANY = ("run", "branch")  # and there may be several of it
+_PAIRS = "coordinate_"  # a covariance of statistics is over pairs of them, and none itself
 _FLAT = re.compile(r"\s*([^\[\]]+?)\s*(?:\[(.*)\])?\s*")  # variable, or variable[index,index]
 _SHOWN = 60  # flat names in an error message: a wide network has thousands
 
@@ -225,7 +226,7 @@ def _own_axes(variable: xr.DataArray) -> tuple[str, ...]:
 
 
 def _moves(variable: xr.DataArray) -> bool:
-    return any(axis in variable.dims for axis in _ALONG)
+    return any(axis in variable.dims for axis in _ALONG) and _PAIRS not in variable.dims
 
 
 def _index_dims(variable: xr.DataArray) -> list[str]:

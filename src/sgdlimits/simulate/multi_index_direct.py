@@ -63,9 +63,7 @@ class MultiIndexDirect(Process):
         x = x + jax.random.normal(data_key, (self.dim,)) / jnp.sqrt(task.precision)
         extra = self.spike @ jax.random.normal(spike_key, (r,))  # added to the anchor fields
         x = x + jnp.linalg.solve(task.gram, extra) @ self.anchors
-        if task.labels is None:
-            return x, task.label(c, self.anchors @ x, jax.random.normal(label_key))
-        return x, jnp.asarray(task.labels)[c]
+        return x, task.label(c, self.anchors @ x, jax.random.normal(label_key))
 
     def _step(
         self, carry: tuple[Float[Array, " K"] | None, Float[Array, "K d"]], key: Array

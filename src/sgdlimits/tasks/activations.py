@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from sgdlimits import _checks
 from sgdlimits._types import Activation, Word
+from sgdlimits.tasks.callables import reason
 
 KINKS = ("none", "zero", "anywhere")  # where a loss is not analytic in its fields
 
@@ -66,10 +67,11 @@ def _check_elementwise(parameter: str, function: Any) -> None:
     wanted = f"{parameter} must be a JAX function that acts elementwise"
     with jax.enable_x64(True):
         try:
-            output = jax.eval_shape(function, jax.ShapeDtypeStruct((3,), jnp.float64))
+            # not the function itself: JAX cannot trace what has no weak references, as np.tanh
+            output = jax.eval_shape(lambda x: function(x), jax.ShapeDtypeStruct((3,), jnp.float64))
         except Exception as error:  # whatever the caller's function raises
             raise _checks.InputError(
-                f"{problem}it fails on an array of shape (3,), {wanted}"
+                f"{problem}it fails on an array of shape (3,), {reason(error)}; {wanted}"
             ) from error
     shape = getattr(output, "shape", None)
     if shape != (3,):

@@ -150,7 +150,10 @@ class Task(eqx.Module, metaclass=_Quiet):
         return {name: getattr(self, name) for name in names}
 
     def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments and their values, for provenance."""
+        """Every parameter by its name, those of a caller's own functions among them.
+
+        As JSON can hold them, for provenance.
+        """
         return {name: plain(value) for name, value in self.arguments().items()}
 
     def replace(self, **changes: Any) -> "Task":
@@ -163,19 +166,23 @@ class Task(eqx.Module, metaclass=_Quiet):
         arguments = self.arguments()
         for name, value in changes.items():
             if name not in arguments:
+                known = dict.fromkeys([*arguments, *self.parameters()])
                 raise _checks.InputError(
                     f"{name}={value!r} is not allowed: "
-                    f"the parameters of {type(self).__name__} are {', '.join(arguments)}"
+                    f"the parameters of {type(self).__name__} are {', '.join(known)}"
                 )
         return type(self)(**(arguments | changes))
 
     def __repr__(self) -> str:
-        inside = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
+        values = {name: plain(value) for name, value in self.arguments().items()}
+        inside = ", ".join(f"{name}={value!r}" for name, value in values.items())
         return f"{type(self).__name__}({inside})"
 
 
 def plain(value: Any) -> Any:
     """Return a parameter as JSON can hold it: arrays as lists, functions by their name."""
+    if isinstance(value, dict):
+        return {name: plain(part) for name, part in value.items()}
     if isinstance(value, np.ndarray):
         return value.tolist()
     if callable(value):

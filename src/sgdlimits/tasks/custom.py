@@ -1,19 +1,26 @@
 """Your own task: any loss of a few local fields, on any Gaussian mixture."""
 
-from collections.abc import Callable, Sequence
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
-from sgdlimits._types import Flag, Index, Matrix, Number, Numbers, Real, WholeNumber, Word
+from sgdlimits._types import Flag, Index, Matrix, Number, Numbers, Numeric, Real, WholeNumber, Word
+from sgdlimits.tasks.callables import keywords_of, named_numbers
 from sgdlimits.tasks.multi_index import MultiIndexFamily
+from sgdlimits.tasks.trial import try_functions
 
 Loss = Callable[..., Any]
 Label = Callable[..., Any]
+
+# statistics, their axes, and what stands beside a parameter in a bifurcation diagram
+_TAKEN = {"step", "v", "M", "R", "neuron", "neuron_", "anchor", "run", "time", "branch", "point"}
+_TAKEN |= {"growth", "stability", "special", "kernel_dimension"}
 
 
 class MultiIndexTask(MultiIndexFamily):
@@ -36,16 +43,38 @@ class MultiIndexTask(MultiIndexFamily):
         spherical: rows of W are rescaled to norm 1 after every step.
         kinks: where the loss is not analytic: "none", "zero" (only where a field or an anchor field
             is zero, as for ReLU) or "anywhere". The more is known, the more accurate the limit.
+        parameters: numbers (or arrays of them) by name, which ``loss`` and ``labels`` take as
+            keyword arguments; each function gets those that it names. They are parameters like
+            ``ridge``: ``replace(flip=0.2)`` changes one, ``bifurcations("flip", …)`` moves it,
+            ``model.task.flip`` is where derivatives are taken, results note them.
+
+    Programs are compiled once for a pair of functions, whatever the values of ``parameters``. A
+    function that is made again is another function to JAX, be its text the same: a ``lambda`` or
+    a ``def`` inside of a loop, closing over a number, compiles in every round. Write the function
+    once, outside, and hand the number over in ``parameters``.
+
+    Derivatives in a parameter, and ``bifurcations``, assume that loss and labels move continuously
+    with it: a label that jumps where its noise crosses a parameter does not, at fixed nodes.
 
     >>> import jax
     >>> hinge = lambda s, v, y: jax.nn.relu(1 - y * s[0])
     >>> task = MultiIndexTask(loss=hinge, anchors=["mu"], means=[[1.0], [-1.0]], labels=[1, -1])
     >>> task.shapes
     {'M': (1, 1), 'R': (1, 1)}
+    >>> def flipped(component, anchors, noise, flip):  # a share ``flip`` of the labels is wrong
+    ...     sign = 1.0 - 2.0 * component
+    ...     return jnp.where(jax.scipy.special.ndtr(noise) < flip, -sign, sign)
+    >>> options = {"anchors": ["mu"], "means": [[1.0], [-1.0]], "labels": flipped}
+    >>> task = MultiIndexTask(loss=hinge, **options, parameters={"flip": 0.1})
+    >>> task.flip, task.replace(flip=0.2).parameters()["flip"]
+    (0.1, 0.2)
     """
 
     _loss: Loss = eqx.field(static=True)
     _label: Label | None = eqx.field(static=True)
+    _values: dict[str, Any]  # parameters of the caller's functions: leaves, as real numbers are
+    _loss_takes: tuple[str, ...] = eqx.field(static=True)  # names of those that it is given
+    _label_takes: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -62,6 +91,7 @@ class MultiIndexTask(MultiIndexFamily):
         readout: Word = "fixed",
         spherical: Flag = False,
         kinks: Word = "anywhere",
+        parameters: Mapping[str, Numeric] | None = None,
     ):
         if not callable(loss):
             raise _checks.InputError(
@@ -86,26 +116,24 @@ class MultiIndexTask(MultiIndexFamily):
             spherical=spherical,
             kinks=kinks,
         )
-        with jax.enable_x64(True):
-            if self._label is not None:
-                _check_scalar("labels", self._output_of_label)
-            loss_type = _check_scalar("loss", self._output_of_loss)
-        if not jnp.issubdtype(loss_type, jnp.floating):
-            raise _checks.InputError(
-                f"loss returns {loss_type} for one sample, which is not allowed: "
-                "loss must return a real number"
-            )
+        functions = {"loss": loss} | ({"labels": labels} if callable(labels) else {})
+        self._values = named_numbers(parameters, _names_in_use(type(self)))
+        takes = keywords_of(functions, 3, self._values)
+        self._loss_takes, self._label_takes = takes["loss"], takes.get("labels", ())
+        labelled = MultiIndexTask._raw_label if self._label is not None else None
+        try_functions(self, MultiIndexTask._raw_loss, labelled)
 
     def loss(
         self, fields: Float[Array, " K"], readout: Float[Array, " K"] | None, label: Real
     ) -> Float[Array, ""]:
         """The loss given to the constructor."""
-        return self._loss(fields, readout, label)
+        return self._raw_loss(fields, readout, label)
 
     def label(self, component: Index, anchors: Float[Array, " r"], noise: Real) -> Float[Array, ""]:
-        """The labels given to the constructor, where they are a function."""
-        assert self._label is not None
-        return jnp.asarray(self._label(component, anchors, noise), anchors.dtype)
+        """The labels given to the constructor, be they numbers or a function."""
+        if self._label is None:
+            return super().label(component, anchors, noise)
+        return jnp.asarray(self._raw_label(component, anchors, noise), float)
 
     @property
     def affine_label_noise(self) -> bool:
@@ -114,39 +142,62 @@ class MultiIndexTask(MultiIndexFamily):
 
     def arguments(self) -> dict[str, Any]:
         """The constructor's arguments, the caller's functions among them."""
-        functions: dict[str, Any] = {"loss": self._loss}
+        own: dict[str, Any] = {"loss": self._loss, "parameters": dict(self._values)}
         if self._label is not None:
-            functions["labels"] = self._label
-        return super().arguments() | functions
+            own["labels"] = self._label
+        return super().arguments() | own
+
+    def parameters(self) -> dict[str, Any]:
+        """Every parameter by its name, those of the caller's functions among the others."""
+        every = super().parameters()
+        return every | every.pop("parameters")
+
+    def replace(self, **changes: Any) -> "MultiIndexTask":
+        """The same task with some parameters changed, validated as on construction.
+
+        Those of the caller's functions may be given by name, or all of them as ``parameters``.
+
+        >>> def loss(s, v, y, scale):
+        ...     return (y - scale * s[0]) ** 2
+        >>> task = MultiIndexTask(loss=loss, labels=[1.0], parameters={"scale": 2.0})
+        >>> task.replace(scale=3.0, ridge=0.1).parameters()["scale"]
+        3.0
+        """
+        own = {name: changes.pop(name) for name in self._values if name in changes}
+        if own:
+            given = changes.get("parameters", self._values)
+            changes["parameters"] = {**given, **own} if isinstance(given, Mapping) else given
+        task = super().replace(**changes)
+        assert isinstance(task, MultiIndexTask)
+        return task
+
+    def __getattr__(self, name: str) -> Any:
+        """A parameter of the caller's functions; called for what is no other attribute."""
+        values = self.__dict__.get("_values", {})
+        if name in values:
+            return values[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def readout(self) -> str:
         """Whether the readout is trained."""
         return "trained" if self.trained else "fixed"
 
-    def _output_of_label(self) -> Any:
+    # what the caller's functions return, right or wrong
+
+    def _raw_loss(self, *sample: Any) -> Any:
+        return self._loss(*sample, **self._chosen(self._loss_takes))
+
+    def _raw_label(self, *sample: Any) -> Any:
         assert self._label is not None
-        return self._label(jnp.asarray(0), jnp.zeros(len(self.anchors)), jnp.zeros(()))
+        return self._label(*sample, **self._chosen(self._label_takes))
 
-    def _output_of_loss(self) -> Any:
-        fields = jnp.zeros(self.width)
-        return self._loss(fields, fields if self.trained else None, jnp.zeros(()))
+    def _chosen(self, names: tuple[str, ...]) -> dict[str, Any]:
+        return {name: jnp.asarray(self._values[name]) for name in names}
 
 
-def _check_scalar(name: str, function: Callable[[], Any]) -> Any:
-    """Return the type of the number that ``function`` gives; ValueError if it gives no number."""
-    try:
-        output = jax.eval_shape(function)
-    except Exception as error:
-        raise _checks.InputError(
-            f"{name} fails for one sample, which is not allowed: {name} must be a JAX function of "
-            f"the documented arguments ({type(error).__name__}: {str(error).splitlines()[0]})"
-        ) from error
-    shape = getattr(output, "shape", None)
-    if shape != ():
-        described = f"shape {shape}" if shape is not None else f"a {type(output).__name__}"
-        raise _checks.InputError(
-            f"{name} returns {described} for one sample, which is not allowed: "
-            f"{name} must return a scalar"
-        )
-    return output.dtype
+def _names_in_use(task: type) -> set[str]:
+    """What no parameter can be called: attributes of the task, names in limits and results."""
+    arguments = inspect.signature(task.__init__).parameters  # type: ignore[misc]
+    fields = {field.name for field in dataclasses.fields(task)}
+    return {*dir(task), *fields, *arguments, *_TAKEN}

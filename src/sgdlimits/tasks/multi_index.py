@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -104,7 +105,9 @@ class MultiIndexFamily(Task):
 
     def label(self, component: Index, anchors: Float[Array, " r"], noise: Real) -> Float[Array, ""]:
         """The label of a sample from its component, its anchor fields Ax and a standard normal."""
-        raise TypeError(f"{type(self).__name__} has labels=None and no label method")
+        if self.labels is None:
+            raise TypeError(f"{type(self).__name__} has labels=None and no label method")
+        return jnp.asarray(self.labels, float)[component]
 
     @property
     def affine_label_noise(self) -> bool:

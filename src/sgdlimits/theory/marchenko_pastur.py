@@ -1,9 +1,10 @@
 """The Marchenko–Pastur law: the limiting spectrum of S = (v/n) Σ_ℓ z_ℓz_ℓᵀ, z_ℓ ~ N(0, I) in ℝᵈ.
 
-The sum is over n samples; ``ratio`` is d/n, dimension over samples, and ``variance`` is v.
+The sum is over n samples; ``ratio`` is φ = n/d, samples per dimension, as everywhere in
+``sgdlimits.spectra``, and ``variance`` is v. Much of the literature has d/n = 1/φ instead.
 
 Source: Marchenko and Pastur (MP67); J24 ch. 6, corrected: in its Def. 6.5 the edges, the density
-and the atom have n/d in place of d/n.
+and the atom have φ in place of 1/φ.
 """
 
 import numpy as np
@@ -13,29 +14,31 @@ from sgdlimits._types import Number
 
 
 def edges(ratio: Number, variance: Number = 1.0) -> tuple[float, float]:
-    """Ends of the continuous part, v(1 ∓ √ratio)².
+    """Ends of the continuous part, v(1 ∓ 1/√φ)², for ``ratio`` φ = n/d samples per dimension.
 
-    >>> edges(0.25)
+    >>> edges(4.0)
     (0.25, 2.25)
     """
-    root = np.sqrt(_checks.positive("ratio", ratio))
+    root = 1 / np.sqrt(_checks.positive("ratio", ratio))
     scale = _checks.positive("variance", variance)
     return float(scale * (1 - root) ** 2), float(scale * (1 + root) ** 2)
 
 
 def atom(ratio: Number) -> float:
-    """Mass at zero: 1 − 1/ratio if there are fewer samples than dimensions, else 0.
+    """Mass at zero for ``ratio`` φ = n/d samples per dimension: 1 − φ if φ < 1, else 0.
 
-    >>> atom(4.0)
+    >>> atom(0.25)
     0.75
     """
-    return max(0.0, 1 - 1 / _checks.positive("ratio", ratio))
+    return max(0.0, 1 - _checks.positive("ratio", ratio))
 
 
 def density(x: object, ratio: Number, variance: Number = 1.0) -> np.ndarray:
-    """Density of the continuous part, whose mass is 1 − ``atom``.
+    """Density of the continuous part for ``ratio`` φ = n/d samples per dimension.
 
-        √((x − low)(high − x)) / (2π ratio v x),   low and high its ``edges``
+        φ √((x − low)(high − x)) / (2π v x),   low and high its ``edges``
+
+    Its mass is 1 − ``atom``.
 
     >>> float(density(1.0, ratio=1.0).round(6))
     0.275664
@@ -44,15 +47,16 @@ def density(x: object, ratio: Number, variance: Number = 1.0) -> np.ndarray:
     points = _checks.array("x", x, None)
     inside = np.maximum((points - low) * (high - points), 0.0)
     safe = np.where(inside > 0, points, 1.0)
-    return np.asarray(np.sqrt(inside) / (2 * np.pi * ratio * variance * safe))
+    return np.asarray(ratio * np.sqrt(inside) / (2 * np.pi * variance * safe))
 
 
 def stieltjes(z: object, ratio: Number, variance: Number = 1.0) -> np.ndarray:
     """Stieltjes transform m(z), the limit of tr (S − z)⁻¹/d, off the support.
 
-    It is the root of ratio·v·z m² + (z + v(ratio − 1)) m + 1 = 0 that decays like −1/z.
+    For ``ratio`` φ = n/d samples per dimension it is the root of
+    v z m² + (φz + v(1 − φ)) m + φ = 0 that decays like −1/z.
 
-    >>> complex(stieltjes(3.0, ratio=0.25).round(6))
+    >>> complex(stieltjes(3.0, ratio=4.0).round(6))
     (-0.542573+0j)
     """
     low, high = edges(ratio, variance)
@@ -64,4 +68,4 @@ def stieltjes(z: object, ratio: Number, variance: Number = 1.0) -> np.ndarray:
         raise _checks.InputError(f"z={_checks.shown(z)} is not allowed: z must be finite")
     # a product of two roots is cut along the support only
     root = np.sqrt(point - low) * np.sqrt(point - high)
-    return np.asarray((variance * (1 - ratio) - point + root) / (2 * ratio * variance * point))
+    return np.asarray((variance * (ratio - 1) + ratio * (root - point)) / (2 * variance * point))

@@ -32,13 +32,13 @@ class Quadratic(MultiIndexFamily):
 
 @pytest.mark.parametrize("ratio", [0.5, 2.0, 10.0])
 def test_constant_weights_are_marchenko_pastur(ratio: float) -> None:
-    """Here ``ratio`` is samples per dimension, in the theory of the law dimensions per sample."""
+    """``ratio`` is samples per dimension in both."""
     found = spectra.effective(Quadratic(precision=4.0), {"M": [[0.5]], "R": [[0.5]]}, ratio)
-    low, high = marchenko_pastur.edges(1 / ratio, 1 / 4)
+    low, high = marchenko_pastur.edges(ratio, 1 / 4)
     assert found.edges == pytest.approx([low, high], rel=1e-6)
-    assert found.atom == pytest.approx(marchenko_pastur.atom(1 / ratio))
+    assert found.atom == pytest.approx(marchenko_pastur.atom(ratio))
     x = np.linspace(low, high, 50)[1:-1]
-    expected = marchenko_pastur.density(x, 1 / ratio, 1 / 4)
+    expected = marchenko_pastur.density(x, ratio, 1 / 4)
     assert found.density(x) == pytest.approx(expected, rel=1e-4)
     assert found.outliers == []
 

@@ -56,7 +56,7 @@ class MovingModel(eqx.Module):
 def moving_model(limit: Limit, parameter: Word, low: Number, high: Number) -> MovingModel:
     """The models between two values of a parameter; every value is validated as the task does."""
     task, step = limit.task, limit.step
-    names = [name for name, value in task.arguments().items() if isinstance(value, float)]
+    names = [name for name, value in task.parameters().items() if isinstance(value, float)]
     if parameter not in names and parameter != "step":
         raise _checks.InputError(
             f"parameter={parameter!r} is not allowed: the real parameters of "

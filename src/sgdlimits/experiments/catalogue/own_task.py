@@ -28,6 +28,11 @@ def robust(fields: Any, _: Any, label: Any) -> Any:
     return jnp.logaddexp(error, -error) - jnp.log(2.0)
 
 
+def shifted(component: Any, anchors: Any, _: Any, size: Any) -> Any:
+    """The squared signal field; lowered by ``size`` in the first component, raised in the third."""
+    return anchors[0] ** 2 + size * (component - 1.0)
+
+
 LOSSES = {"squared": squared, "robust": robust}
 COLOURS = {"squared": sl.plot.style.PATHS, "robust": sl.plot.style.SIMULATION}
 
@@ -54,17 +59,14 @@ class OwnTask(Sgd):
 
     def task(self, loss: str) -> sl.tasks.MultiIndexTask:
         """The third part of the mixture has its labels raised, the first lowered."""
-
-        def labels(component: Any, anchors: Any, _: Any) -> Any:
-            return anchors[0] ** 2 + self.size * (component - 1.0)
-
         return sl.tasks.MultiIndexTask(
             loss=LOSSES[loss],
             anchors=["signal"],
-            labels=labels,
+            labels=shifted,
             means=np.zeros((3, 1)),
             weights=[self.share / 2, 1 - self.share, self.share / 2],
             kinks="none",
+            parameters={"size": self.size},
         )
 
     def dynamics(self, loss: str) -> Any:

@@ -7,7 +7,7 @@ transform m(z) = lim tr (S − z)⁻¹/d solves
 
 Off the support m is real, and z(m) = −1/m + E[…] increases there: edges are where z'(m) = 0
 (Silverstein and Choi 1995). On the support m is complex, and the density is Im m / π. For D = 1 it
-is the Marchenko–Pastur law of d/n = 1/φ dimensions per sample and variance 1/λ.
+is the Marchenko–Pastur law of φ samples per dimension and variance 1/λ.
 """
 
 import itertools

@@ -106,8 +106,6 @@ def _row_space(matrix: np.ndarray) -> np.ndarray:
 def _labels(task: MultiIndexFamily, anchors: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """Labels (components, nodes), from anchor fields (components, nodes, r) and label noise."""
     components = jnp.arange(len(anchors))
-    if task.labels is not None:
-        return np.repeat(np.asarray(task.labels)[:, None], anchors.shape[1], axis=1)
     each = jax.vmap(as_arrays(task).label, (None, 0, 0))
     normal = jnp.asarray(noise)
     return np.asarray(jax.vmap(each, (0, 0, None))(components, jnp.asarray(anchors), normal))
