@@ -58,7 +58,8 @@ def test_a_linear_combination_has_the_variance_that_the_covariance_says() -> Non
 def test_sgd_has_the_predicted_covariance() -> None:
     """dim · Cov(u) of the exact chain for all pairs of nine statistics, in standard errors.
 
-    Expectations on 2¹⁰ nodes, as in searches, would fail: 13 % too much for R[0,1].
+    Expectations on 2¹⁰ nodes, as in searches, are not enough: the variance of R[0,1] is then 11 %
+    too large at the end.
     """
     dim, runs, step = 1500, 4096, 1.0
     runs_of_sgd = sl.simulate(
@@ -77,6 +78,9 @@ def test_sgd_has_the_predicted_covariance() -> None:
         # control: without what statistics share, the same test fails
         alone = np.diag(np.diag(predicted))
         assert np.max(np.abs(found - alone) / error) > 20
+    few = sl.effective_dynamics(COMMITTEE, step, nodes=2**10)
+    rough = few.fluctuations(few.solve(START, times=runs_of_sgd.time)).covariance[-1].values
+    assert np.max(np.abs(found - rough) / error) > 4.5
 
 
 @pytest.mark.parametrize("ending", ["zarr", "nc"])

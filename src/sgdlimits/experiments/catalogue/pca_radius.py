@@ -7,6 +7,7 @@ import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._pca import MatrixPca, envelope
+from sgdlimits.experiments.scalar_sde import linear_variance
 
 LAG = 0.1
 RATE, VARIANCE = 8.0, sl.theory.spiked_tensor.radius_variance(order=2)
@@ -92,6 +93,6 @@ class PcaRadius(MatrixPca):
         panel.set(xlabel="lag", ylabel="autocorrelation")
 
 
-def relaxed(time: float | np.ndarray) -> float | np.ndarray:
+def relaxed(time: float | np.ndarray) -> np.ndarray:
     """Variance of √n·(r²−1) from random starts, where it is 2."""
-    return VARIANCE + (2 - VARIANCE) * np.exp(-2 * RATE * time)
+    return linear_variance(time, -RATE, start=2.0, noise=2 * RATE * VARIANCE)
