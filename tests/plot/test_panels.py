@@ -55,6 +55,20 @@ def test_panels_of_the_caller() -> None:
     assert len(figure.legends) == 1
 
 
+@pytest.mark.parametrize(("width", "columns"), [(20.0, 4), (9.6, 3), (3.0, 1)])
+def test_the_legend_is_no_wider_than_the_figure(width: float, columns: int) -> None:
+    figure, ((panel,),) = panels(1, 1, width=width)
+    for number in range(4):
+        panel.plot([0, 1], label=f"a statistic with a long name, {number}")
+    legend_below(figure)
+    legend = figure.legends[0]
+    figure.draw_without_rendering()
+    assert len({round(text.get_window_extent().x0) for text in legend.get_texts()}) == columns
+    assert legend.get_window_extent().x0 > 0
+    assert legend.get_window_extent().x1 < figure.bbox.width
+    assert len(figure.legends) == 1
+
+
 def test_draw_may_set_the_title() -> None:
     words = data(2).assign_coords(snr=["low", "high"])
     assert [p.get_title() for p in facets(words, "snr", lambda *_: None).axes] == ["low", "high"]

@@ -54,7 +54,7 @@ def legend_below(figure: Figure, columns: WholeNumber = 4) -> Figure:
 
     Args:
         figure: whose panels have been drawn.
-        columns: of the legend, at most.
+        columns: of the legend, at most: there are fewer where it would be wider than the figure.
 
     Returns:
         The same figure.
@@ -75,10 +75,13 @@ def legend_below(figure: Figure, columns: WholeNumber = 4) -> Figure:
         if own is not None:
             own.remove()
     count = min(_checks.integer("columns", columns, least=1), max(len(handles), 1))
+    entries = list(handles.values()), list(handles)
     with style.figure_style():
-        figure.legend(
-            list(handles.values()), list(handles), loc="outside lower center", ncols=count
-        )
+        for ncols in range(count, 0, -1):
+            below = figure.legend(*entries, loc="outside lower center", ncols=ncols)
+            if ncols == 1 or below.get_window_extent().width < figure.bbox.width:
+                break
+            below.remove()
     return figure
 
 
@@ -108,7 +111,7 @@ def facets(
         width: of one panel, in inches.
         height: of one panel, in inches.
         share: whether all panels have the same axes, labelled at the left and at the bottom only.
-        legend: its number of columns.
+        legend: its number of columns, at most.
         axes: draw in these panels, a row or rows of them, in place of a new figure; those left over
             are removed. Scales are then shared as they are, and the caller makes the legend.
 

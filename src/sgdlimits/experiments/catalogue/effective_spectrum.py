@@ -113,7 +113,7 @@ class EffectiveSpectrum(Settings):
             own: Any = {"task": TASKS[name], "ratio": ratio, "matrix": matrix, "dim": dim}
             title = f"{name}: {MATRICES[matrix]}, t = {{:g}}"
             sl.plot.facets(part, "time", partial(draw_histogram, **own), title=title, axes=row)
-        return sl.plot.legend_below(figure, min(3, len(self.times)))  # no wider than the figure
+        return sl.plot.legend_below(figure, 3)
 
 
 def compare(case: xr.Dataset) -> dict[str, float]:

@@ -85,7 +85,5 @@ class PopulationLoss(Sgd):
             panel.plot(population.time, population.loss, "k:", label=label)
             panel.set_ylabel("population loss Φ")
 
-        columns = len(self.orders)
-        return sl.plot.facets(
-            data["sgd"], "order", one, title="k = {}", height=3.6, share=False, legend=columns
-        )
+        sgd, title = data["sgd"], "k = {}"
+        return sl.plot.facets(sgd, "order", one, title=title, height=3.6, share=False)

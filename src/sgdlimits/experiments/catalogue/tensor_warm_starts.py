@@ -98,7 +98,8 @@ class TensorWarmStarts(Sgd):
 
     def draw(self, data: Data) -> Figure:
         """Portraits with warm starts; below, the probability to learn across m†."""
-        figure, panels = sl.plot.panels(2, len(self.orders), height=3.4)
+        height = 3.4 if len(self.orders) > 1 else 4.4  # a narrow legend is high
+        figure, panels = sl.plot.panels(2, len(self.orders), height=height)
         for (upper, lower), order in zip(panels.T, self.orders, strict=True):
             self.draw_portrait(upper, data, order)
             near = data["near"].sel(order=order)
@@ -110,7 +111,7 @@ class TensorWarmStarts(Sgd):
             lower.plot(noise * x, stats.norm.cdf(x), "k", label=label)
             lower.set(xlabel=r"start: $\sqrt{n}\,(m - m_\dagger)$")
             lower.set_ylabel(r"probability to reach $m_\star$")
-        return sl.plot.legend_below(figure, 3 if len(self.orders) > 1 else 1)
+        return sl.plot.legend_below(figure, 3)
 
     def draw_portrait(self, panel: Axes, data: Data, order: int) -> None:
         """The drift, rest points, and runs from both sides of m†."""
