@@ -1,9 +1,13 @@
 """The page: complete, readable without a network, and safe with any text."""
 
+import base64
+import io
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -124,6 +128,19 @@ def test_it_is_well_formed_and_needs_no_network(text: str) -> None:
     rest = [target for target in reader.asked if target not in inside]
     assert all(target.startswith("data:image/png;base64,") for target in rest)
     assert "http" not in text
+
+
+def test_colours_of_a_narrow_scale_survive(tmp_path: Path) -> None:
+    lines = np.random.default_rng(0).uniform(0, 255, (400, 1000, 1)) * [0.4, 0.7, 1.0]
+    scale = np.linspace([255, 140, 0], [45, 0, 75], 400)[:, None].repeat(10, axis=1)
+    drawn = np.concatenate([lines, scale], axis=1).astype(np.uint8)
+    one = outcome(tmp_path / "a", "first")
+    Image.fromarray(drawn).save(tmp_path / "a" / "picture.png")
+    write_page([one], tmp_path / "report.html")
+    found = re.search('base64,([^"]*)"', (tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert found is not None
+    shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(found[1]))).convert("RGB"))
+    assert np.abs(shown.astype(int) - drawn).max() < 20
 
 
 def test_text_cannot_become_code(text: str) -> None:
