@@ -52,12 +52,16 @@ sets = {
     "overlap, norm": (one_norm, ["overlap", "norm"]),
     "overlap, quiet norm, noisy norm": (two_norms, ["overlap", "quiet", "noisy"]),
 }
+STEP, STATES, LEVELS = 0.5, 12, 2
 found = {}
 for title, (statistics, names) in sets.items():
     triple = sl.Triple(loss, sample, statistics, init, names)
-    found[title] = sl.closability(triple, (50, 200, 800), step=0.5, states=12, levels=2)
+    found[title] = sl.closability(triple, (50, 200, 800), step=STEP, states=STATES, levels=LEVELS)
     print(found[title].report)
-sl.plot.save(sl.plot.closability(found), "pictures/is_my_set_closed.png")
+figure = sl.plot.closability(found)
+caption = f"robust regression · step {STEP} · {STATES} states at each of {LEVELS} levels"
+sl.plot.style.put_caption(figure, caption)
+sl.plot.save(figure, "pictures/is_my_set_closed.png")
 
 incomplete, complete = found.values()
 assert incomplete.open_statistics == ("norm",)

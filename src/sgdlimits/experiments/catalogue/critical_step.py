@@ -84,7 +84,7 @@ class CriticalStep(Sgd):
 
     def draw(self, data: Data) -> Figure:
         """Overlap and radius over time, and the rest points as the step size moves."""
-        figure, panels = sl.plot.panels(1, 3, width=4.0, height=3.6)
+        figure, panels = sl.plot.panels(1, 3, width=4.0, height=3.9)
         population = data["population"]
         for panel, name in zip(panels[0], ("m", "r2"), strict=False):
             for step, colour in picture.coloured(self.steps):
@@ -96,6 +96,8 @@ class CriticalStep(Sgd):
             panel.plot(population.time, population[name], "k:", lw=2, label=label)
             panel.set_ylabel(sl.plot.symbol(name))
         self.draw_rest_points(panels[0, 2], data["sgd"].m.isel(time=-1))
+        for panel in panels[0]:
+            panel.set_title(f"k = {ORDER}, λ = {self.snr:g}")
         return sl.plot.legend_below(figure)
 
     def draw_rest_points(self, panel: Axes, ends: xr.DataArray) -> None:

@@ -61,7 +61,7 @@ class PcaOverlap(MatrixPca):
 
         def one(panel: Axes, sgd: xr.Dataset) -> None:
             snr = float(sgd.snr)
-            sl.plot.runs(sgd.m, label="SGD, 25 runs", axes=panel)
+            sl.plot.runs(sgd.m, axes=panel)
             for point in rest_points(snr):
                 word, line = ("stable", "-") if point.stable else ("unstable", ":")
                 panel.axhline(point.overlap, color="k", ls=line, lw=1.2, label=f"{word} rest point")

@@ -61,8 +61,8 @@ class PcaOverview(TwoSides):
         """Time series on the left, planes on the right."""
         figure, panels = sl.plot.panels(2, 2)
         for (left, right), snr in zip(panels, self.sides.values(), strict=True):
-            sgd = data["sgd"].sel(snr=snr).isel(run=slice(30))
-            sl.plot.runs(sgd.m, most=30, label="SGD, 30 runs", axes=left)
+            sgd = data["sgd"].sel(snr=snr)
+            sl.plot.runs(sgd.m, most=30, axes=left)
             sl.plot.plane(sgd.isel(run=slice(10)), None, "m", "r2", axes=right)
             for point in rest_points(snr):
                 picture.rest_point(right, point.overlap, point.radius_squared, stable=point.stable)

@@ -92,7 +92,7 @@ class TensorDivergingSnr(Sgd):
         left.plot(limit.start, velocity, "k", label="corrected (3.3)")
         line = STARTS * np.expm1(2 * ORDER * (DRIFT_SNR - 1) * DRIFT_TIME) / DRIFT_TIME
         left.plot(STARTS, line, "k:", label="(3.3) as printed")
-        left.set(title=f"Λ = {DRIFT_SNR:g}", xlabel=r"start: $\sqrt{n}\,m$")
+        left.set(title=f"k = {ORDER}, Λ = {DRIFT_SNR:g}", xlabel=r"start: $\sqrt{n}\,m$")
         left.set_ylabel(f"mean velocity until t = {DRIFT_TIME:g}")
         for snr, colour in picture.coloured(self.scaled_snrs):
             sgd = data["sgd"].sel(scaled_snr=snr)
@@ -100,7 +100,7 @@ class TensorDivergingSnr(Sgd):
             right.plot(sgd.time, sgd.limit, "k", sgd.time, printed(snr, sgd.time.values), "k:")
             right.plot(sgd.time[::2], shares[::2], "o", ms=4, color=colour)
             right.text(1.03 * self.time, shares[-1], f"Λ = {snr:g}", color=colour, va="center")
-        right.set(title="random starts", xlabel=sl.plot.style.TIME_LABEL)
+        right.set(title=f"k = {ORDER}, random starts", xlabel=sl.plot.style.TIME_LABEL)
         right.set_ylabel("share that has escaped")
         return sl.plot.legend_below(figure)
 
