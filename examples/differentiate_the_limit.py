@@ -18,7 +18,8 @@ STEP, SNR = 0.7, 1.6
 SNRS = np.linspace(0.3, 2.4, 64)
 
 limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=2, snr=SNR), step=STEP)
-rest = max(limit.fixed_points(), key=lambda point: float(point.state["m"]))
+found = [state for point in limit.fixed_points() for state in point.orbit]
+rest = max(found, key=lambda state: float(state["m"]))
 
 
 def drift(u, snr):
@@ -43,7 +44,7 @@ def end(snr):
 
 
 with jax.enable_x64(True):  # the limit computes in float64, whatever your own settings are
-    u, snr = jnp.asarray(limit.ravel(rest.state)), jnp.asarray(SNR)
+    u, snr = jnp.asarray(limit.ravel(rest)), jnp.asarray(SNR)
     along_u, along_snr = jax.jacfwd(drift, argnums=(0, 1))(u, snr)
     slope = np.asarray(-jnp.linalg.solve(along_u, along_snr))
     ends = np.asarray(jax.vmap(end)(jnp.asarray(SNRS)))

@@ -50,14 +50,20 @@ with sl.plot.style.figure_style():
 sl.plot.save(figure, "pictures/pca_portrait.png")
 
 for snr, found in rest.items():
-    stable = sorted(float(point.state["m"]) for point in found if point.stability == "stable")
+    stable = sorted(
+        float(state["m"])
+        for point in found
+        if point.stability == "stable"
+        for state in point.orbit  # -m is a rest point with m, by symmetry
+    )
     print(f"snr {snr:g}: stable at m = {np.round(stable, 6).tolist()}")
     # the closed form has the same points; at snr = 1 the equator is a root of third order in m
     exact = sl.theory.spiked_tensor.fixed_points(2, snr)
-    assert len(found) == len(exact)
+    states = [state for point in found for state in point.orbit]
+    assert len(states) == len(exact)
     for point in exact:
         target = [point.overlap, point.radius_squared]
-        assert any(np.allclose([f.state["m"], f.state["r2"]], target, atol=2e-3) for f in found)
+        assert any(np.allclose([x["m"], x["r2"]], target, atol=2e-3) for x in states)
     assert np.allclose(stable, sorted(point.overlap for point in exact if point.stable))
     if stable:  # SGD has ended there, up to fluctuations of order 1/√dim
         assert np.all(np.min(np.abs(last[snr] - stable), axis=1) < 0.25)

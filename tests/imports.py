@@ -21,6 +21,7 @@ ARROWS: dict[str, set[str]] = {
     "_newton": set(),
     "_precision": set(),
     "_progress": set(),
+    "_switches": set(),
     "_types": set(),
     "_version": set(),
     "_warn": set(),

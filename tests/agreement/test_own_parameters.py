@@ -56,9 +56,10 @@ def constant(flip: float = FLIP, slope: float = 1.5) -> sl.tasks.MultiIndexTask:
 Use = Callable[[sl.tasks.MultiIndexTask], Any]
 SETTINGS: dict[str, Any] = {"dim": 60, "runs": 8, "time": 0.5, "init": START, "points": 3}
 USES: dict[str, Use] = {
-    "drift": lambda task: sl.effective_dynamics(task).drift(START),
-    "jacobian": lambda task: sl.effective_dynamics(task).jacobian(START),
-    "solve": lambda task: sl.effective_dynamics(task).solve(START, time=1.0, points=3),
+    # one rule is accurate enough at all values
+    "drift": lambda task: sl.effective_dynamics(task, rtol=1e-4).drift(START),
+    "jacobian": lambda task: sl.effective_dynamics(task, rtol=1e-4).jacobian(START),
+    "solve": lambda task: sl.effective_dynamics(task, rtol=1e-4).solve(START, time=1.0, points=3),
     "chain": lambda task: sl.simulate(task, **SETTINGS),
     "direct": lambda task: sl.simulate(task, **SETTINGS, method="direct"),
     "spectrum": lambda task: sl.spectra.effective(task, START, 4.0, nodes=2**8),
@@ -100,7 +101,7 @@ def test_chain_and_direct_agree() -> None:
 
 
 def test_derivatives_through_the_model() -> None:
-    limit = sl.effective_dynamics(own())
+    limit = sl.effective_dynamics(own(), nodes=2**10)
     with jax.enable_x64(True):
         u = jnp.asarray(limit.ravel(START))
 
@@ -110,7 +111,7 @@ def test_derivatives_through_the_model() -> None:
         forward = np.asarray(jax.jacfwd(drift)(jnp.asarray(FLIP)))
         backward = float(jax.grad(lambda flip: drift(flip)[0])(jnp.asarray(FLIP)))
     h = 1e-5
-    ends = [sl.effective_dynamics(own(flip=FLIP + shift)) for shift in (-h, h)]
+    ends = [sl.effective_dynamics(own(flip=FLIP + shift), nodes=2**10) for shift in (-h, h)]
     low, high = (flat(end.drift(START)) for end in ends)
     np.testing.assert_allclose(forward, (high - low) / (2 * h), rtol=1e-7)
     assert backward == pytest.approx(forward[0], rel=1e-10)
@@ -137,7 +138,7 @@ def test_rest_points_move_with_a_parameter() -> None:
         drift = sl.effective_dynamics(own(flip=float(point.flip))).drift(
             {"M": point.M.values, "R": point.R.values}
         )
-        np.testing.assert_allclose(flat(drift), 0.0, atol=1e-8)
+        np.testing.assert_allclose(flat(drift), 0.0, atol=1e-6)  # by another rule
 
 
 def test_an_unknown_parameter_is_refused_with_those_that_there_are() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 import sgdlimits as sl
 from sgdlimits import theory
-from sgdlimits.dynamics.rest.search import FixedPoint
 
 
 @pytest.mark.parametrize(("order", "snr"), [(2, 0.7), (2, 2.0), (3, 4.0), (4, 8.0), (5, 16.0)])
@@ -16,16 +15,17 @@ def test_spiked_tensors(order: int, snr: float) -> None:
     limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=order, snr=snr))
     found = limit.fixed_points(count=48)
     expected = theory.spiked_tensor.fixed_points(order, snr)
-    assert len(found) == len(expected)
+    each = [(point, state) for point in found for state in point.orbit]
+    assert len(each) == len(expected)
     for point in expected:
-        nearest = min(
-            found,
-            key=lambda p: (
-                abs(p.state["m"] - point.overlap) + abs(p.state["r2"] - point.radius_squared)
+        nearest, state = min(
+            each,
+            key=lambda pair: (
+                abs(pair[1]["m"] - point.overlap) + abs(pair[1]["r2"] - point.radius_squared)
             ),
         )
-        np.testing.assert_allclose(nearest.state["m"], point.overlap, atol=1e-8)
-        np.testing.assert_allclose(nearest.state["r2"], point.radius_squared, atol=1e-8)
+        np.testing.assert_allclose(state["m"], point.overlap, atol=1e-8)
+        np.testing.assert_allclose(state["r2"], point.radius_squared, atol=1e-8)
         assert nearest.kernel_dimension == 0
         assert (nearest.stability == "stable") == point.stable
         jacobian = theory.spiked_tensor.jacobian(
@@ -51,18 +51,17 @@ def test_binary_mixture_has_two_points_and_two_rings() -> None:
     limit = sl.effective_dynamics(sl.tasks.BinaryMixture(precision=math.inf, ridge=ridge))
     found = limit.fixed_points(count=48)
     radius = math.sqrt(theory.binary_mixture.ring_radius_squared(ridge))
-    stable = [point for point in found if point.stability == "stable"]
-    ends = sorted(tuple(np.round(point.state["v"], 6)) for point in stable)
+    (stable,) = [point for point in found if point.stability == "stable"]
+    ends = sorted(tuple(np.round(state["v"], 6)) for state in stable.orbit)
     np.testing.assert_allclose(ends, [(-radius, radius), (radius, -radius)], atol=1e-6)
-    rings = [point for point in found if point.kernel_dimension == 1 and point.representatives]
-    assert {tuple(np.sign(ring.state["v"])) for ring in rings} == {(1.0, 1.0), (-1.0, -1.0)}
-    for ring in rings:
-        assert ring.stability == "marginal"
-        for state in [ring.state, *ring.representatives]:
-            np.testing.assert_allclose(np.sum(state["v"] ** 2), radius**2, atol=1e-6)
-            np.testing.assert_allclose(state["M"][:, 0], state["v"], atol=1e-6)
-            np.testing.assert_allclose(state["R"], 0.0, atol=1e-8)
-    assert len({id(ring) for ring in rings}) == 2
+    (ring,) = [point for point in found if point.kernel_dimension == 1 and point.representatives]
+    assert {tuple(np.sign(state["v"])) for state in ring.orbit} == {(1.0, 1.0), (-1.0, -1.0)}
+    assert ring.multiplicity == 2
+    assert ring.stability == "marginal"
+    for state in [*ring.orbit, *ring.representatives]:
+        np.testing.assert_allclose(np.sum(state["v"] ** 2), radius**2, atol=1e-6)
+        np.testing.assert_allclose(state["M"][:, 0], state["v"], atol=1e-6)
+        np.testing.assert_allclose(state["R"], 0.0, atol=1e-8)
     saddles = [point for point in found if point.stability == "unstable"]
     assert any(np.allclose(point.state["v"], 0) for point in saddles)
 
@@ -80,7 +79,9 @@ def test_the_connected_sets_of_xor() -> None:
         {"v": noisy[:, :, 0], "M": noisy[:, :, 1:], "R": R}
     )
     stable = [point for point in found if point.stability == "stable"]
-    assert (len(found), len(stable)) == theory.xor.connected_components(4) == (39, 24)
+    numbers = tuple(sum(point.multiplicity for point in points) for points in (found, stable))
+    assert numbers == theory.xor.connected_components(4) == (39, 24)
+    assert len(stable) == 1
     radius = math.sqrt(theory.xor.ring_radius_squared(ridge))
     for point in stable:
         np.testing.assert_allclose(np.abs(point.state["v"]), radius, atol=1e-6)
@@ -92,13 +93,11 @@ def test_on_the_sphere_only_tangent_directions_count() -> None:
     step, noise = 0.05, 0.2
     limit = sl.effective_dynamics(sl.tasks.PhaseRetrieval(noise=noise), step=step)
     found = limit.fixed_points(count=24)
-    ends: list[FixedPoint] = [point for point in found if point.stability == "stable"]
-    assert sorted(np.sign(point.state["M"][0, 0]) for point in ends) == [-1.0, 1.0]
-    for point in ends:
-        m = point.state["M"][0, 0]
-        excess = 2 * (1 - m**2)
-        np.testing.assert_allclose(excess, theory.phase_retrieval.excess_risk(step, noise), 1e-9)
-        assert point.eigenvalues.shape == (1,)
+    (end,) = [point for point in found if point.stability == "stable"]
+    assert sorted(np.sign(state["M"][0, 0]) for state in end.orbit) == [-1.0, 1.0]
+    excess = 2 * (1 - end.state["M"][0, 0] ** 2)
+    np.testing.assert_allclose(excess, theory.phase_retrieval.excess_risk(step, noise), 1e-9)
+    assert end.eigenvalues.shape == (1,)
     (equator,) = [point for point in found if point.stability == "unstable"]
     growth = 4 * (1 - 6 * step) - 2 * step * noise
     np.testing.assert_allclose(equator.eigenvalues, [growth], rtol=1e-9)
@@ -116,5 +115,5 @@ def test_nothing_found_is_an_empty_list_that_says_where_it_looked() -> None:
     starts = {"M": np.array([[[0.1]], [[1.0]]]), "R": np.array([[[1.0]], [[0.5]]])}
     found = sl.effective_dynamics(task).fixed_points(starts)
     assert found == []
-    assert found.searched == "0 of 2 starts came to rest; the starts that were given"
+    assert found.searched == "0 of 2 starts came to rest, 2 did not; the starts that were given"
     assert repr(found) == f"no fixed point found: {found.searched}"

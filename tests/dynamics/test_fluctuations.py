@@ -78,7 +78,7 @@ def test_sgd_has_the_predicted_covariance() -> None:
         # control: without what statistics share, the same test fails
         alone = np.diag(np.diag(predicted))
         assert np.max(np.abs(found - alone) / error) > 20
-    few = sl.effective_dynamics(COMMITTEE, step, nodes=2**10)
+    few = sl.effective_dynamics(COMMITTEE, step, nodes=2**8)
     rough = few.fluctuations(few.solve(START, times=runs_of_sgd.time)).covariance[-1].values
     assert np.max(np.abs(found - rough) / error) > 4.5
 

@@ -80,10 +80,7 @@ HINGE = sl.tasks.MultiIndexTask(
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(
-            "precision",
-            marks=pytest.mark.xfail(reason="Sobol nodes move with the data: 0.045 for 0.092"),
-        ),
+        "precision",
         "ridge",
     ],
 )

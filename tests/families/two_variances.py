@@ -90,7 +90,6 @@ class TwoVariancesModel(Model):
 
     task: TwoVariances
     step: Float[Array, ""]
-    tolerance: tuple[float, float] = (1e-9, 1e-12)
 
     def population_drift(self, vector: Vector) -> Vector:
         """Gradient flow on ½E."""

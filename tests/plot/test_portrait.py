@@ -16,6 +16,7 @@ from sgdlimits.plot import portrait
 from sgdlimits.results import build
 
 PCA = sl.effective_dynamics(sl.tasks.SpikedTensor(order=2, snr=2.0))
+SQUARE: dict[str, Any] = {"x_range": (-1, 1), "y_range": (-1, 1)}
 RANGES: dict[str, Any] = {"x_range": (-1.9, 1.9), "y_range": (0.0, 1.8)}
 
 
@@ -26,6 +27,7 @@ class Rest:
     state: dict[str, Any]
     stability: str
     representatives: list[dict[str, Any]] = field(default_factory=list)
+    orbit: list[dict[str, Any]] = field(default_factory=list)
 
 
 KNOWN = [
@@ -190,14 +192,14 @@ def test_default_ranges_are_around_the_rest_points() -> None:
 @pytest.mark.parametrize(("at", "marked"), [(0.0, "stable"), (1.0, "unstable")])
 def test_only_rest_points_in_the_section_are_marked(at: float, marked: str) -> None:
     state = {"v": np.array([0.0, 0.0, at])}
-    figure = portrait(Sink(), "v[0]", "v[1]", state=state, x_range=(-1, 1), y_range=(-1, 1))
+    figure = portrait(Sink(), "v[0]", "v[1]", state=state, fixed_points=True, **SQUARE)
     counts = {stability: len(marks(figure, stability)) for stability in ("stable", "unstable")}
     assert counts == {"stable": 0, "unstable": 0} | {marked: 1}
     assert figure.get_suptitle() == "Sink · others held"
 
 
 def test_the_section_goes_through_the_first_rest_point_by_default() -> None:
-    figure = portrait(Sink(), "v[0]", "v[1]")
+    figure = portrait(Sink(), "v[0]", "v[1]", fixed_points=True)
     assert len(marks(figure, "stable")) == 1
     assert len(marks(figure, "unstable")) == 0
 
@@ -243,7 +245,7 @@ def test_axes_of_the_caller_are_used(circle: xr.Dataset) -> None:
         ({"x_range": (1.0, 0.0)}, r"x_range=\(1.0, 0.0\) is not allowed: .*increasing"),
         ({"y_range": 2.0}, r"y_range has shape \(\), which is not allowed"),
         ({"points": 2}, r"points=2 is not allowed: .*>= 3"),
-        ({"fixed_points": True}, r"fixed_points=True is not allowed"),
+        ({"fixed_points": "yes"}, r"fixed_points='yes' is not allowed"),
         ({"fixed_points": [3]}, r"fixed_points=\[3\] is not allowed"),
     ],
 )

@@ -6,8 +6,6 @@ from sgdlimits.dynamics import branches, flow, noise, plane, rest
 from sgdlimits.dynamics.model import Limit
 from sgdlimits.tasks import Task
 
-DEFAULT_NODES = 2**15
-
 
 class EffectiveDynamics(Limit):
     r"""du = h(u) dt + √(Σ(u)/dim) dB, h = −f + g (BGJ22, Theorem 2.2).
@@ -17,8 +15,8 @@ class EffectiveDynamics(Limit):
     statistics: differentiate it, vmap it (under ``jax.enable_x64(True)``).
     """
 
-    def __init__(self, task: Task, step: Number, nodes: WholeNumber):
-        super().__init__(task, step, nodes)
+    def __init__(self, task: Task, step: Number, rtol: Number, nodes: WholeNumber | None):
+        super().__init__(task, step, rtol, nodes)
 
     # each is a function of a limit, documented where it is written
 
@@ -33,14 +31,18 @@ class EffectiveDynamics(Limit):
 
 
 def effective_dynamics(
-    task: Task, step: Number = 1.0, *, nodes: WholeNumber = DEFAULT_NODES
+    task: Task, step: Number = 1.0, *, rtol: Number = 1e-5, nodes: WholeNumber | None = None
 ) -> EffectiveDynamics:
     """The effective dynamics of a task at learning rate δ = step/dim.
 
     Args:
         task: what is learned.
         step: c in δ = c/dim; one unit of time is dim/step samples.
-        nodes: quadrature nodes for expectations that have no closed form.
+        rtol: error of expectations that have no closed form, relative to the statistics and to the
+            terms that drive them. At every state a rule is chosen that reaches it by its own
+            estimate. Where none does within 2¹⁴ nodes for each component (2¹⁶ if rtol < 1e-5), the
+            best is taken, and a warning tells its error if that is 100 times larger.
+        nodes: so many quadrature nodes of one rule for all states, whatever the error.
 
     >>> import sgdlimits as sl
     >>> limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=2, snr=2.0))
@@ -51,4 +53,4 @@ def effective_dynamics(
         raise _checks.InputError(
             f"task={task!r} is not allowed: task must be one of sgdlimits.tasks"
         )
-    return EffectiveDynamics(task, step, nodes)
+    return EffectiveDynamics(task, step, rtol, nodes)

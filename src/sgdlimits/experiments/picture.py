@@ -31,6 +31,7 @@ class RestPoint(NamedTuple):
     state: Mapping[str, Any]
     stability: str  # "stable", "marginal" or "unstable"
     representatives: Sequence[Mapping[str, Any]] = ()
+    orbit: Sequence[Mapping[str, Any]] = ()
 
 
 def rest_point(axes: Axes, x: float, y: float, *, stable: bool) -> None:

@@ -5,6 +5,7 @@ Keys such as CS09 are those of ``docs/references.bib``.
 
 from sgdlimits.gaussian.arccosine import relu_gradient, relu_product, step_product, step_relu
 from sgdlimits.gaussian.erf import erf_curvature, erf_gradient, erf_product, erf_slopes
+from sgdlimits.gaussian.lines import crossings, legendre, piecewise
 from sgdlimits.gaussian.orthants import orthant_nodes
 from sgdlimits.gaussian.quadrature import (
     Estimate,
@@ -27,6 +28,7 @@ from sgdlimits.gaussian.wick import (
 __all__ = [
     "Estimate",
     "Rule",
+    "crossings",
     "erf_curvature",
     "erf_gradient",
     "erf_product",
@@ -34,9 +36,11 @@ __all__ = [
     "expectation",
     "gauss_hermite",
     "hermite_order",
+    "legendre",
     "mixture_expectation",
     "moment",
     "orthant_nodes",
+    "piecewise",
     "product",
     "quadratic_mean",
     "quadratic_second",

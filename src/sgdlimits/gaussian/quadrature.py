@@ -1,6 +1,6 @@
 """Numerical expectations over Gaussians: Gauss–Hermite rules and frozen scrambled Sobol nodes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -23,22 +23,26 @@ class Rule(NamedTuple):
     weights: Float64[np.ndarray, " q"]
 
 
-def gauss_hermite(dim: WholeNumber, order: WholeNumber) -> Rule:
+def gauss_hermite(dim: WholeNumber, order: WholeNumber | Sequence[WholeNumber]) -> Rule:
     """The tensor product of Gauss–Hermite rules, for smooth integrands in few dimensions.
 
-    Exact for polynomials of degree 2·order − 1 in each variable.
+    Exact for polynomials of degree 2·order − 1 in each variable, which may have an order each.
 
     >>> rule = gauss_hermite(dim=1, order=3)
     >>> round(float(rule.weights @ rule.nodes[:, 0] ** 4), 12)  # E z⁴
     3.0
     """
     _checks.integer("dim", dim, least=1)
-    _checks.integer("order", order, least=1)
-    points, weights = scipy.special.roots_hermitenorm(order)
-    weights = weights / weights.sum()
-    grid = np.meshgrid(*[points] * dim, indexing="ij")
+    orders = order if isinstance(order, Sequence) else [order] * dim
+    if len(orders) != dim:
+        raise _checks.InputError(f"order={order!r} is not allowed: it must have {dim} entries")
+    lines = [
+        scipy.special.roots_hermitenorm(_checks.integer("order", one, least=1)) for one in orders
+    ]
+    grid = np.meshgrid(*(points for points, _ in lines), indexing="ij")
     nodes = np.stack([axis.ravel() for axis in grid], axis=-1)
-    product = np.prod(np.meshgrid(*[weights] * dim, indexing="ij"), axis=0).ravel()
+    shares = (weights / weights.sum() for _, weights in lines)
+    product = np.prod(np.meshgrid(*shares, indexing="ij"), axis=0).ravel()
     return Rule(nodes, product)
 
 

@@ -32,6 +32,10 @@ class RestPoint(Protocol):
     def representatives(self) -> Sequence[Mapping[str, Any]]:
         """Other states of the same connected set of rest points."""
 
+    @property
+    def orbit(self) -> Sequence[Mapping[str, Any]]:
+        """States of all rest points, or sets of them, that are like this one by symmetry."""
+
 
 class Mark(NamedTuple):
     """One rest point, or one of a connected set of them, in the plane of two statistics."""

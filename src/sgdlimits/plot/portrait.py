@@ -1,7 +1,7 @@
 """Phase portraits: the drift in the plane of two statistics, and what happens on it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import xarray as xr
@@ -55,7 +55,7 @@ class Limit(Protocol):
 if TYPE_CHECKING:
     LimitLike = Limit
     Range = tuple[float, float]
-    RestPoints = Sequence[RestPoint] | Literal[False]
+    RestPoints = Sequence[RestPoint] | bool
 else:  # validated here, so that wrong input meets our own ValueError
     LimitLike = Range = RestPoints = Any
 
@@ -70,7 +70,7 @@ def portrait(
     x_range: Range | None = None,
     y_range: Range | None = None,
     kind: Word = "streamlines",
-    fixed_points: RestPoints | None = None,
+    fixed_points: RestPoints = False,
     runs: xr.Dataset | None = None,
     path: xr.Dataset | None = None,
     axes: Axes | None = None,
@@ -101,7 +101,8 @@ def portrait(
             the rest points.
         y_range: (lowest, highest) value of y, likewise.
         kind: ``"streamlines"`` or ``"arrows"``.
-        fixed_points: a list of rest points; by default ``limit.fixed_points()``; False for none.
+        fixed_points: a list of rest points; True for those that ``limit.fixed_points()`` finds,
+            which may take a while.
         runs: a simulation, drawn as thin lines that end in dots.
         path: a solution of the limit, drawn as a thick line; or paths with a ``run`` dim.
         axes: draw in these axes in place of a new figure, without caption and legend:
@@ -113,7 +114,7 @@ def portrait(
 
     >>> import sgdlimits as sl
     >>> limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=2, snr=2.0))
-    >>> figure = portrait(limit, "m", "r2", x_range=(-2, 2), y_range=(0, 2), fixed_points=False)
+    >>> figure = portrait(limit, "m", "r2", x_range=(-2, 2), y_range=(0, 2))
     >>> figure.get_suptitle()
     'SpikedTensor · order 2, snr 2, ridge 0 · step 1'
     """
@@ -169,21 +170,19 @@ def portrait(
     return figure
 
 
-def _marks(limit: Limit, given: RestPoints | None, x: str, y: str) -> list[Mark]:
+def _marks(limit: Limit, given: RestPoints, x: str, y: str) -> list[Mark]:
     """Every rest point with its values of x and y."""
-    if given is None:
-        given = limit.fixed_points()
-    if given is False:
-        given = []
+    if isinstance(given, bool):
+        given = limit.fixed_points() if given else []
     if not isinstance(given, Sequence) or not all(isinstance(p, RestPoint) for p in given):
         raise _checks.InputError(
-            f"fixed_points={given!r} is not allowed: it must be None, False or a list of points "
-            "with state, stability and representatives"
+            f"fixed_points={given!r} is not allowed: it must be True, False or a list of points "
+            "with state, stability, representatives and orbit"
         )
     names, marks = limit.coordinates, []
     for point in given:
         stability = _checks.choice("stability", point.stability, tuple(STABILITIES))
-        for state in (point.state, *point.representatives):
+        for state in (point.state, *point.representatives, *point.orbit[1:]):
             vector = limit.ravel(state)
             ends = float(vector[names.index(x)]), float(vector[names.index(y)])
             marks.append(Mark(*ends, state, stability))

@@ -42,7 +42,8 @@ class MultiIndexTask(MultiIndexFamily):
         readout: "trained" to make v a statistic, "fixed" for none.
         spherical: rows of W are rescaled to norm 1 after every step.
         kinks: where the loss is not analytic: "none", "zero" (only where a field or an anchor field
-            is zero, as for ReLU) or "anywhere". The more is known, the more accurate the limit.
+            is zero, as for ReLU) or "anywhere": then kinks are looked for in the loss itself. Jumps
+            of labels are looked for whatever is said here.
         parameters: numbers (or arrays of them) by name, which ``loss`` and ``labels`` take as
             keyword arguments; each function gets those that it names. They are parameters like
             ``ridge``: ``replace(flip=0.2)`` changes one, ``bifurcations("flip", …)`` moves it,

@@ -1,8 +1,10 @@
 """Bifurcation diagrams: all rest points of the effective dynamics while one parameter moves."""
 
 import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +19,7 @@ from sgdlimits.dynamics.branches.continuation import MOST_POINTS, Curve, Tracer
 from sgdlimits.dynamics.branches.moving import MovingModel, changed, moving_model
 from sgdlimits.dynamics.branches.special_points import Examined, examine
 from sgdlimits.dynamics.model import Limit, as_state
-from sgdlimits.dynamics.rest import fixed_points
+from sgdlimits.dynamics.rest import FixedPoint, fixed_points
 from sgdlimits.dynamics.rest.walk import connected
 
 SEARCHES = (0.03, 0.34, 0.67, 0.98)  # positions in the range, away from round numbers
@@ -88,11 +90,15 @@ def bifurcations(  # noqa: D417 - a method: self needs no word
     branches: list[Branch] = []
     with progress("following rest points", len(values)) as advance:
         for value in values:
-            limit = Limit(*changed(task, self.step, parameter, value), self.nodes)
-            for point in fixed_points(limit, init, seed=seed, count=count):
-                x = np.append(limit.ravel(point.state), family.position(value))
-                if not any(_passes(branch, x) for branch in branches):
-                    branches += _followed(family, x, point.kernel_dimension)
+            limit = Limit(*changed(task, self.step, parameter, value), self.rtol, self.nodes)
+            points = fixed_points(limit, init, seed=seed, count=count)
+            if points and not branches:
+                family = _suited(self, family, limit, points)
+            for point in points:
+                for state in point.orbit:
+                    x = np.append(limit.ravel(state), family.position(value))
+                    if not any(_passes(branch, x) for branch in branches):
+                        branches += _followed(family, x, point.kernel_dimension)
             advance(1.0)
     _warn(branches, parameter, values)
     others = {name: x for name, x in task.parameters().items() if name != parameter}
@@ -104,12 +110,24 @@ def bifurcations(  # noqa: D417 - a method: self needs no word
         "low": float(low),
         "high": float(high),
         "searched": values,
+        "rtol": self.rtol,
         "nodes": self.nodes,
         "seed": seed,
     }
     if parameter != "step":
         attrs["step"] = self.step
     return _dataset(family, branches, parameter, attrs)
+
+
+def _suited(
+    diagram: Limit, family: MovingModel, limit: Limit, points: Sequence[FixedPoint]
+) -> MovingModel:
+    """The same family with expectations as accurate as asked for at some rest points."""
+    if diagram.nodes is not None:
+        return family
+    vectors = jnp.asarray([limit.ravel(point.state) for point in points])
+    model, _ = family.first.suited(vectors, diagram.rtol, smooth=True)
+    return eqx.tree_at(lambda family: family.first, family, model)
 
 
 def _search_values(family: MovingModel, parameter: str, search_at: Any) -> list[float]:

@@ -12,6 +12,7 @@ from sgdlimits import _checks
 from sgdlimits._precision import as_arrays
 from sgdlimits._types import Number, Real, Reals, Word
 from sgdlimits.dynamics.model import Limit, Model, model_of
+from sgdlimits.dynamics.model.limit import DEFAULT_NODES
 from sgdlimits.tasks.base import Task
 
 WIDE = 10.0  # a range whose ends have a larger ratio than this is measured by its logarithm
@@ -84,7 +85,7 @@ def moving_model(limit: Limit, parameter: Word, low: Number, high: Number) -> Mo
         )
     task, step = first
     return MovingModel(
-        first=model_of(task, step=step, nodes=limit.nodes),
+        first=model_of(task, step=step, nodes=limit.nodes or DEFAULT_NODES),
         slope=slope,
         low=jnp.asarray(ends[0]),
         high=jnp.asarray(ends[1]),

@@ -19,6 +19,10 @@ from sgdlimits.dynamics.flow.smooth import solutions
 from sgdlimits.dynamics.model import Limit, Model
 
 CHATTER = 1e-3  # least time step where the drift jumps and nothing is known about the jump
+CHECKS = 4  # times after the start at which the rule is checked
+GAIN = 0.5  # another rule must have at most this part of the error, else all is in vain
+SEEN = 3  # runs that are looked at, at each of them
+PAD = 1e-9  # spacing of times that are added and thrown away
 TOGETHER = 32  # solutions at once where every drift is a sum over many nodes
 
 
@@ -52,14 +56,59 @@ def solve(  # noqa: D417 - a method: self needs no word
     """
     grid = _even_times(time, points) if times is None else _given_times(times)
     starts, batch = start_vectors(self.model, self.task, init)
-    values, finished = follow(self.model, starts, jnp.asarray(grid))
+    values, finished, error = _followed(self, starts, grid)
+    self.warn_if_poor(error, "along this solution")
     if batch is None and not bool(finished[0]):
         warn(
             f"the solution did not reach time={grid[-1]:g}: the effective dynamics diverges or "
             "is too stiff; later values are not finite"
         )
-    attrs = {"kind": "limit"} | self.provenance
+    attrs = {"kind": "limit"} | self.provenance | {"drift_error": error}
     return to_dataset(self.model, values[0] if batch is None else values, grid, attrs)
+
+
+def _followed(
+    limit: Limit, starts: jax.Array, grid: np.ndarray
+) -> tuple[jax.Array, jax.Array, float]:
+    """Solutions by rules that are renewed where they are no longer accurate, and their error.
+
+    Expectations are checked at a few times. Where the error of the rule is larger than was asked
+    for and than it was at the start, the solution is taken up again from the check before with a
+    rule that suits the state there.
+    """
+    model, error = limit.suited(starts)
+    values, finished = follow(model, starts, jnp.asarray(grid))
+    if model.exact:
+        return values, finished, 0.0
+    times = np.linspace(0, len(grid) - 1, CHECKS + 1).round().astype(int)
+    worst, checked = error, 0
+    while True:
+        errors = [_error_at(model, values[:, k]) for k in times[checked + 1 :]]
+        poor = [k for k, reached in enumerate(errors) if reached > max(limit.rtol, 2 * error)]
+        if not poor or limit.nodes is not None:
+            break
+        better, error = limit.suited(values[:, times[checked + 1 + poor[0]]])
+        if error > GAIN * errors[poor[0]]:
+            break
+        worst = max(worst, error, *errors[: poor[0]])
+        model, checked = better, checked + poor[0]
+        first = int(times[checked])
+        # later times again, padded so that one program serves all
+        rest = grid[first:]
+        padded = np.append(rest, rest[-1] + PAD * np.arange(1, first + 1))
+        again, finished = follow(model, values[:, first], jnp.asarray(padded - rest[0]))
+        values = jnp.concatenate([values[:, :first], again[:, : len(rest)]], axis=1)
+        checked += 1
+    return values, finished, max(worst, *errors, 0.0)
+
+
+def _error_at(model: Model, vectors: jax.Array) -> float:
+    """The largest error at some of the vectors, relative to the terms of the drift."""
+    finite = np.flatnonzero(np.asarray(jnp.all(jnp.isfinite(vectors), axis=1)))
+    if len(finite) == 0:
+        return 0.0
+    few = finite[np.unique(np.linspace(0, len(finite) - 1, SEEN).round().astype(int))]
+    return max(float(model.errors(vectors[None, k]).relative[0]) for k in few)
 
 
 def follow(model: Model, starts: jax.Array, times: jax.Array) -> tuple[jax.Array, jax.Array]:

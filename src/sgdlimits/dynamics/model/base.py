@@ -3,7 +3,7 @@
 import abc
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -38,6 +38,18 @@ def model_of(task: Task, *, step: float, nodes: int) -> "Model":
     )
 
 
+class Errors(NamedTuple):
+    """Errors of the drift at some vectors, and what to compare them with."""
+
+    drift: Float[Array, "q n"]
+    scale: Float[Array, " q"]  # size of the terms that cancel in the drift
+
+    @property
+    def relative(self) -> Float[Array, " q"]:
+        """The largest error of the drift, relative to the terms it is made of."""
+        return jnp.max(self.drift, axis=1) / jnp.where(self.scale > 0, self.scale, jnp.inf)
+
+
 class Model(eqx.Module):
     """The triple (f, g, Σ) of a task at one step size, as functions of the flat statistics.
 
@@ -48,7 +60,6 @@ class Model(eqx.Module):
 
     task: eqx.AbstractVar[Task]
     step: eqx.AbstractVar[Float[Array, ""]]
-    tolerance: eqx.AbstractVar[tuple[float, float]]  # (rtol, atol) that the drift can support
 
     # --- must implement -------------------------------------------------------------------------
 
@@ -67,13 +78,32 @@ class Model(eqx.Module):
     # --- only needed where expectations are sums over quadrature nodes --------------------------
 
     @property
+    def tolerance(self) -> tuple[float, float]:
+        """(rtol, atol) that the drift can support."""
+        return 1e-9, 1e-12
+
+    @property
     def exact(self) -> bool:
         """Whether expectations are exact; else every drift is a sum over many nodes."""
         return True
 
-    def drift_error(self, vector: Vector) -> Vector:
-        """Standard error of each entry of the drift due to quadrature."""
-        return jnp.zeros_like(vector)
+    def suited(
+        self, vectors: Float[Array, "q n"], rtol: float, *, smooth: bool
+    ) -> "tuple[Model, float]":
+        """The cheapest model of the same limit whose error at these vectors is at most rtol.
+
+        Where none is, the best. Errors are those of ``errors``, and the one reached is returned. A
+        drift that jumps a little, by nodes that cross kinks, is left out if it must be ``smooth``.
+        """
+        return self, 0.0
+
+    def errors(self, vectors: Float[Array, "q n"]) -> "Errors":
+        """Estimated errors of the drift at some vectors, due to quadrature."""
+        return Errors(jnp.zeros_like(vectors), jnp.ones(len(vectors)))
+
+    def diffusion_error(self, vector: Vector) -> Float[Array, "n n"]:
+        """Estimated error of each entry of the diffusion, due to quadrature."""
+        return jnp.zeros((len(vector), len(vector)))
 
     # --- only needed where the drift jumps ------------------------------------------------------
 

@@ -10,11 +10,16 @@ import numpy as np
 from sgdlimits import _checks
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Number, Numbers, State, StateLike, WholeNumber
+from sgdlimits._warn import warn
 from sgdlimits.dynamics.model.base import Model, as_state, model_of
 from sgdlimits.tasks.base import Task
 
 # for searches and paths: a drift error of 1e-3 is below the 1/√dim of the noise up to dim = 10⁵
 COARSE_NODES = 2**10
+DEFAULT_NODES = 2**14  # of ``model``, which is one rule for all states
+BESIDE = 0.03  # how far from a vector, relative to its size, a rule must hold
+EXAMPLES = 2  # vectors at which a rule is judged
+POOR = 100.0  # errors beyond so many times rtol are warned of
 
 
 class Limit(eqx.Module):
@@ -25,18 +30,35 @@ class Limit(eqx.Module):
 
     task: Task
     step: float  # c in δ = c/dim
-    nodes: int = eqx.field(static=True)
+    rtol: float = eqx.field(static=True)
+    nodes: int | None = eqx.field(static=True)
     model: Model  # the limit in JAX: differentiate it, vmap it
     coarse: Model  # the same with fewer quadrature nodes, for searches and paths
 
     @double_precision
-    def __init__(self, task: Task, step: Number, nodes: WholeNumber):
+    def __init__(self, task: Task, step: Number, rtol: Number, nodes: WholeNumber | None):
         self.task = task
         self.step = _checks.positive("step", step)
-        self.nodes = _checks.integer("nodes", nodes, least=2)
-        self.model = model_of(task, step=self.step, nodes=self.nodes)
-        fewer = min(self.nodes, COARSE_NODES)
-        self.coarse = model_of(task, step=self.step, nodes=fewer)
+        self.rtol = _checks.positive("rtol", rtol)
+        self.nodes = None if nodes is None else _checks.integer("nodes", nodes, least=2)
+        many = DEFAULT_NODES if self.nodes is None else self.nodes
+        self.model = model_of(task, step=self.step, nodes=many)
+        self.coarse = model_of(task, step=self.step, nodes=min(many, COARSE_NODES))
+
+    def suited(self, vectors: jax.Array, *, smooth: bool = False) -> tuple[Model, float]:
+        """A model with expectations as accurate as asked for at these vectors, and its error.
+
+        A few of them stand for all. Where nodes were given, they are what is used.
+        """
+        finite = np.flatnonzero(np.asarray(jnp.all(jnp.isfinite(vectors), axis=1)))
+        few = vectors[finite[np.linspace(0, len(finite) - 1, EXAMPLES).round().astype(int)]]
+        # at a rest point a poor rule may be right by symmetry: states beside it tell
+        beside = np.random.default_rng(0).normal(size=few.shape) * BESIDE
+        beside[0] = 0.0
+        few = jax.vmap(self.model.retract)(few + beside * jnp.max(jnp.abs(few), 1, keepdims=True))
+        if self.nodes is not None:
+            return self.model, max(float(self.model.errors(u[None]).relative[0]) for u in few)
+        return self.model.suited(few, self.rtol, smooth=smooth)
 
     @property
     def coordinates(self) -> list[str]:
@@ -62,17 +84,20 @@ class Limit(eqx.Module):
     @double_precision
     def drift(self, state: StateLike) -> State:
         """The velocity h = −f + g of each statistic."""
-        return as_state(self.model.unravel(_drift(self.model, self._vector(state))))
+        vector = self._vector(state)
+        return as_state(self.model.unravel(_drift(self._at(vector), vector)))
 
     @double_precision
     def population_drift(self, state: StateLike) -> State:
         """The population drift f: the velocity under gradient flow on the population loss is −f."""
-        return as_state(self.model.unravel(_population_drift(self.model, self._vector(state))))
+        vector = self._vector(state)
+        return as_state(self.model.unravel(_population_drift(self._at(vector), vector)))
 
     @double_precision
     def corrector(self, state: StateLike) -> State:
         """The corrector g: what SGD noise adds to the velocity at the critical step size."""
-        return as_state(self.model.unravel(_corrector(self.model, self._vector(state))))
+        vector = self._vector(state)
+        return as_state(self.model.unravel(_corrector(self._at(vector), vector)))
 
     @double_precision
     def diffusion(self, state: StateLike) -> np.ndarray:
@@ -81,21 +106,43 @@ class Limit(eqx.Module):
         For linear statistics, and for spiked tensors, this is lim c·JVJᵀ. For R (and on the sphere)
         the squared norm of the gradient fluctuates too and is included: see Remark 2 of BGJ22.
         """
-        return np.asarray(_diffusion(self.model, self._vector(state)))
+        vector = self._vector(state)
+        return np.asarray(_diffusion(self._at(vector), vector))
 
     @double_precision
     def jacobian(self, state: StateLike) -> np.ndarray:
         """∂h/∂u in ``coordinates``, by automatic differentiation."""
-        return np.asarray(_jacobian(self.model, self._vector(state)))
+        vector = self._vector(state)
+        return np.asarray(_jacobian(self._at(vector, smooth=True), vector))
 
     @double_precision
     def drift_error(self, state: StateLike) -> State:
-        """Standard error of each entry of ``drift`` due to the quadrature; zero where it is exact.
+        """Estimated error of each entry of ``drift`` due to quadrature; zero where it is exact.
 
-        The spread over independent scrambles of the Sobol nodes, or the change from a Gauss–Hermite
-        rule of half as many nodes.
+        One standard deviation: the spread over rules that have little in common but their size.
         """
-        return as_state(self.model.unravel(self.model.drift_error(self._vector(state))))
+        vector = self._vector(state)
+        return as_state(self.model.unravel(self._at(vector).errors(vector[None]).drift[0]))
+
+    @double_precision
+    def diffusion_error(self, state: StateLike) -> np.ndarray:
+        """Estimated error of each entry of ``diffusion``, as for ``drift_error``."""
+        vector = self._vector(state)
+        return np.asarray(self._at(vector).diffusion_error(vector))
+
+    def _at(self, vector: jax.Array, *, smooth: bool = False) -> Model:
+        """The model to use at one vector; warns where it is poor."""
+        model, error = self.suited(vector[None], smooth=smooth)
+        self.warn_if_poor(error, "at this state")
+        return model
+
+    def warn_if_poor(self, error: float, where: str) -> None:
+        """Say in words that expectations are less accurate than was asked for."""
+        if self.nodes is None and error > POOR * self.rtol:
+            warn(
+                f"expectations are known to {error:.1g} of their size only {where} "
+                f"(rtol={self.rtol:g}): no rule within the budget is more accurate"
+            )
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -104,6 +151,7 @@ class Limit(eqx.Module):
             "task": type(self.task).__name__,
             "parameters": self.task.parameters(),
             "step": self.step,
+            "rtol": self.rtol,
             "nodes": self.nodes,
         }
 

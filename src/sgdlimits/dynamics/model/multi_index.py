@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -10,18 +10,40 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from sgdlimits import gaussian
 from sgdlimits._precision import as_arrays
 from sgdlimits._types import Index
-from sgdlimits.dynamics.model.base import Model, Vector, model_of
+from sgdlimits.dynamics.model.base import Errors, Model, Vector, model_of
 from sgdlimits.dynamics.model.committee import committee_moments
+from sgdlimits.dynamics.model.frame import Frame, JaxState, frame_of
 from sgdlimits.dynamics.model.moments import Moments, motion
-from sgdlimits.dynamics.model.quadrature import Quadrature, choose_quadrature
-from sgdlimits.dynamics.model.samples import JaxState, Samples, samples_of, still_samples
+from sgdlimits.dynamics.model.quadrature import (
+    MOST_NODES,
+    PROBE,
+    RANDOM,
+    Quadrature,
+    Size,
+    grid_size,
+    probes,
+    quadrature,
+    sizes,
+    typical_error,
+    variants,
+)
+from sgdlimits.dynamics.model.samples import Samples, samples_of, still_samples
 from sgdlimits.tasks.multi_index import MultiIndexFamily
 
+T = TypeVar("T")
+
 TINY = 1e-290  # a field on the positive side of zero
+USUAL = 1e-5  # who asks for less error than this is given more nodes
+HOPELESS = 30.0  # so many times the error wanted: larger rules of this kind are not tried
+UNLIKELY = 10.0  # a rule that mostly has so many times the error wanted is not tried
+STUDENT = 1.5  # for deviations that are themselves estimated from nine rules
+BY_CHANCE = 6.0  # standard errors by which plain random nodes may be off
+CHUNK = 1024  # nodes whose gradients are in the fastest memory at once
+WORTH = 1 / 3  # a drift that jumps must be better than others by this factor
 SMALL = 1e-20  # squared lengths of means below this are zero
-REPLICATES = 8  # scrambles of Sobol nodes whose spread is the error
 
 
 class MultiIndexModel(Model):
@@ -30,8 +52,7 @@ class MultiIndexModel(Model):
     task: MultiIndexFamily
     step: Float[Array, ""]
     rule: Quadrature
-    nodes: int = eqx.field(static=True)  # asked for
-    tolerance: tuple[float, float] = eqx.field(static=True)
+    size: Size = eqx.field(static=True)
     jumps_at_zero: bool = eqx.field(static=True)  # only there, and each field on its own
 
     def population_drift(self, vector: Vector) -> Vector:
@@ -51,20 +72,110 @@ class MultiIndexModel(Model):
         """Whether there is a closed form, or nothing to average over."""
         return self.task.committee is not None or self.rule.kind == "none"
 
-    def drift_error(self, vector: Vector) -> Vector:
-        """The spread over scrambles of Sobol nodes, else the change from a coarser rule."""
-        if self.exact:
-            return super().drift_error(vector)
-        if self.rule.kind == "sobol":
-            seeds = range(1, REPLICATES + 1)
-            others = [choose_quadrature(self.task, self.nodes, seed) for seed in seeds]
-            return jnp.stack([self._drift_by(rule, vector) for rule in others]).std(0, ddof=1)
-        coarse = choose_quadrature(self.task, self.nodes, coarse=True)
-        return jnp.abs(self._drift_by(self.rule, vector) - self._drift_by(coarse, vector))
+    @property
+    def smooth(self) -> bool:
+        """Whether the drift by this rule is; else it jumps a little where a node crosses a kink."""
+        return self.rule.kinks.smooth or self.rule.kind != "sobol"
 
-    def _drift_by(self, rule: Quadrature, vector: Vector) -> Vector:
-        other = eqx.tree_at(lambda model: model.rule, self, as_arrays(rule))
-        return _drift(other, vector)
+    @property
+    def tolerance(self) -> tuple[float, float]:
+        """Not below the error of the expectations, beneath which jumps may be hidden."""
+        if self.exact or self.rule.kind == "hermite":
+            return 1e-9, 1e-12
+        return (1e-6, 1e-8) if self.smooth else (1e-4, 1e-5)
+
+    def errors(self, vectors: Float[Array, "q n"]) -> Errors:
+        """The spread over rules that have little in common with this one but their size.
+
+        All of them may be wrong alike, where the loss is not what it is taken to be: so the rule is
+        also compared with random nodes that know nothing of the loss.
+        """
+        if self.exact:
+            return super().errors(vectors)
+        drifts, scales = _by_all(self, as_arrays(variants(self.task, self.full_size)), vectors)
+        error = self._spread(drifts)
+        if self.size.kind != "sobol":
+            plain, _ = _by_all(self._sized(PROBE), as_arrays(probes(self.task)), vectors)
+            gap = jnp.abs(drifts[0] - plain.mean(0))
+            chance = plain.std(0, ddof=1) / len(plain) ** 0.5
+            error = jnp.maximum(error, gap - BY_CHANCE * chance)
+        return Errors(error, scales)
+
+    @property
+    def full_size(self) -> Size:
+        """The size of the rule, orders included."""
+        orders = () if self.rule.orders is None else np.asarray(self.rule.orders)
+        return self.size._replace(orders=tuple(int(order) for order in orders))
+
+    def diffusion_error(self, vector: Vector) -> Float[Array, "n n"]:
+        """The spread of the diffusion over the same rules."""
+        if self.exact:
+            return super().diffusion_error(vector)
+        rules = as_arrays(variants(self.task, self.full_size))
+        return self._spread(_diffusions(self, rules, vector))
+
+    def _spread(self, values: Array) -> Array:
+        """Standard deviation over random rules; the largest change to other orders.
+
+        The last of an orthant rule's variants is of a lower order: its error is some four times
+        larger, twice where fields are nearly dependent.
+        """
+        if self.size.kind in RANDOM:
+            return STUDENT * values.std(0, ddof=1)
+        gaps = jnp.abs(values[1:] - values[0])
+        if self.size.kind == "orthant":
+            gaps = gaps.at[-1].multiply(0.5)
+        return jnp.max(gaps, axis=0)
+
+    def suited(
+        self, vectors: Float[Array, "q n"], rtol: float, *, smooth: bool
+    ) -> tuple["MultiIndexModel", float]:
+        """The first rule whose error is at most rtol; else the best, whatever it costs."""
+        if self.exact:
+            return self, 0.0
+        best, least, skipped = self, math.inf, ""
+        most = MOST_NODES if rtol >= USUAL else 4 * MOST_NODES
+        reach = np.max(np.asarray(_reach(self, vectors)), axis=0)
+        allowed = sizes(self.task, most, smooth=smooth, reach=reach)
+        for number, size in enumerate(allowed):
+            last = [*(other.kind for other in allowed[number + 1 :]), ""][0] != size.kind
+            hopeless = typical_error(size) > UNLIKELY * rtol
+            if (hopeless or size.kind == skipped) and not last:
+                continue
+            rung = self._sized(size)
+            error = max(float(rung.errors(vector[None]).relative[0]) for vector in vectors)
+            if error < least * (1.0 if rung.smooth else WORTH):
+                best, least = rung, error
+            if least <= rtol:
+                break
+            skipped = size.kind if error > HOPELESS * rtol else ""
+        return best, least
+
+    def scaled_drift(self, vector: Vector) -> tuple[Vector, Float[Array, ""]]:
+        """The drift, and the size of what cancels in it: the largest mean of absolute values."""
+        state = self.unravel(vector)
+
+        def both(samples: Samples) -> tuple[Moments, Moments]:
+            gradients = self._gradients(state, samples)
+            return _average(samples, *gradients), _average(samples, *gradients, jnp.abs)
+
+        moments, absolute = self._sum(state, self._frame(state), both)
+        corrector = self.step / self.task.precision * absolute.square
+        parts = (absolute.readout, absolute.anchors, 2 * absolute.orthogonal + corrector)
+        scale = jnp.max(jnp.stack([jnp.max(part) for part in (*parts, jnp.abs(vector))]))
+        return self.ravel(motion(self.task, state, moments, self.step)), scale
+
+    def _sized(self, size: Size) -> "MultiIndexModel":
+        return self._ruled(as_arrays(quadrature(self.task, size)), size._replace(orders=()))
+
+    def _ruled(self, rule: Quadrature, size: Size | None = None) -> "MultiIndexModel":
+        return MultiIndexModel(
+            task=self.task,
+            step=self.step,
+            rule=rule,
+            size=size or self.size,
+            jumps_at_zero=self.jumps_at_zero,
+        )
 
     # --- without noise: jumps where a field is zero ---------------------------------------------
 
@@ -109,7 +220,8 @@ class MultiIndexModel(Model):
         held = jnp.where(signs > 0, positive, jnp.where(signs < 0, negative, 0.0))
         # moved to its side of zero, a field still varies with the state as it did
         held = jnp.where(signs == 0, 0.0, fields + jax.lax.stop_gradient(held - fields))
-        moments = self._average(state, still_samples(self.task, held))
+        samples = still_samples(self.task, held.T)
+        moments = _average(samples, *self._gradients(state, samples))
         return self.ravel(motion(self.task, state, moments, self.step))
 
     def diffusion(self, vector: Vector) -> Float[Array, "n n"]:
@@ -120,85 +232,74 @@ class MultiIndexModel(Model):
         second one, which its Remark 2 puts back.
         """
         state = self.unravel(vector)
+        frame = self._frame(state)
+        known = self.task.labels is not None and self.rule.kind != "none"
+        spread = frame.spread() if known else jnp.zeros((frame.inward.shape[1], 0))
 
         def sample(readout: Array, g: Array, a: Array, orthogonal: Array) -> Vector:
             moments = Moments(readout, jnp.outer(g, a), jnp.outer(g, orthogonal), jnp.outer(g, g))
             return self.ravel(motion(self.task, state, moments, self.step))
 
-        def component(c: Index) -> tuple[Vector, Float[Array, "n n"]]:
-            samples = samples_of(self.task, self.rule, state, c)
+        def part(samples: Samples) -> tuple[Vector, Float[Array, "n n"]]:
             readout, g = self._gradients(state, samples)
-            inward = state["M"] @ jnp.linalg.inv(self.task.gram)
 
-            def increment(shift: Array) -> Float[Array, "q n"]:
+            def increment(shift: Array) -> Float[Array, "n q"]:
                 # moving the anchor fields at fixed s moves s⊥ the other way
-                anchors = samples.anchors + shift
-                orthogonal = samples.orthogonal - inward @ shift
-                return jax.vmap(sample)(readout, g, anchors, orthogonal)
+                anchors = samples.anchors + shift[:, None]
+                orthogonal = samples.orthogonal - (frame.inward @ shift)[:, None]
+                return jax.vmap(sample, 1, 1)(readout, g, anchors, orthogonal)
 
-            increments = increment(jnp.zeros(inward.shape[1]))
-            mean = samples.weights @ increments
-            second = (increments * samples.weights[:, None]).T @ increments
-            for direction in samples.spread.T:  # the increment is affine in the anchor fields
+            increments = increment(jnp.zeros(frame.inward.shape[1]))
+            mean = increments @ samples.weights
+            second = (increments * samples.weights) @ increments.T
+            for direction in spread.T:  # the increment is affine in the anchor fields
                 across = increment(direction) - increments
-                second += (across * samples.weights[:, None]).T @ across
+                second += (across * samples.weights) @ across.T
             return mean, second
 
-        means, seconds = jax.lax.map(component, jnp.arange(len(self.task.weights)))
-        mean = self.task.weights @ means
-        second = jnp.tensordot(self.task.weights, seconds, axes=1)
+        mean, second = self._sum(state, frame, part)
         return self.step * (second - jnp.outer(mean, mean))
 
     # --- expectations ---------------------------------------------------------------------------
 
-    def jacobian(self, vector: Vector) -> Float[Array, "n n"]:
-        """∂h/∂u; jumps of the gradient in s are differentiated through the density of s."""
-        jumps = self.rule.kind == "sobol" and self.task.kinks != "none"
-        return jax.jacfwd(lambda u: self._motion(u, self.step, fixed_fields=jumps))(vector)
-
-    def moments(self, state: JaxState, *, fixed_fields: bool = False) -> Moments:
-        """The four expectations at a state.
-
-        Where g jumps, moving the nodes with the state misses the motion of the jump. With
-        ``fixed_fields`` the nodes stay and their weights carry the likelihood ratio instead: the
-        same value, the right derivative.
-        """
+    def moments(self, state: JaxState) -> Moments:
+        """The four expectations at a state."""
         committee = self.task.committee
         if committee is not None:
             return committee_moments(self.task, committee, state)
 
-        def component(c: Index) -> Moments:
-            return self._average(
-                state, samples_of(self.task, self.rule, state, c, fixed_fields=fixed_fields)
-            )
+        def average(samples: Samples) -> Moments:
+            return _average(samples, *self._gradients(state, samples))
 
-        parts = jax.lax.map(component, jnp.arange(len(self.task.weights)))
-        return jax.tree.map(lambda part: jnp.tensordot(self.task.weights, part, axes=1), parts)
+        return self._sum(state, self._frame(state), average)
 
-    def _average(self, state: JaxState, samples: Samples) -> Moments:
-        readout, g = self._gradients(state, samples)
-        weighted = g * samples.weights[:, None]
-        return Moments(
-            readout=samples.weights @ readout,
-            anchors=weighted.T @ samples.anchors,
-            orthogonal=weighted.T @ samples.orthogonal,
-            square=weighted.T @ g,
-        )
+    def _frame(self, state: JaxState) -> Frame:
+        return frame_of(self.task, state, order=self.rule.order, noise=self.rule.with_noise)
 
-    def _motion(
-        self, vector: Vector, step: Float[Array, ""], *, fixed_fields: bool = False
-    ) -> Vector:
+    def _sum(self, state: JaxState, frame: Frame, part: Callable[[Samples], T]) -> T:
+        """What ``part`` makes of the nodes, over all components and blocks of nodes."""
+        blocks = 1 if self.rule.weights is None else len(self.rule.weights)
+
+        def one(index: Index) -> T:
+            c, b = index // blocks, index % blocks
+            result = _in_chunks(part, samples_of(self.task, self.rule, frame, state, c, b))
+            return jax.tree.map(lambda x: jnp.asarray(self.task.weights)[c] * x, result)
+
+        parts = jax.lax.map(one, jnp.arange(len(self.task.weights) * blocks))
+        return jax.tree.map(lambda x: jnp.sum(x, axis=0), parts)
+
+    def _motion(self, vector: Vector, step: Float[Array, ""]) -> Vector:
         state = self.unravel(vector)
-        moments = self.moments(state, fixed_fields=fixed_fields)
+        moments = self.moments(state)
         return self.ravel(motion(self.task, state, moments, step))
 
     def _gradients(self, state: JaxState, samples: Samples) -> tuple[Array, Array]:
         """∂ℓ/∂v (zeros where the readout is fixed) and ∂ℓ/∂s at every node."""
         if self.task.trained:
-            both = jax.vmap(jax.grad(self.task.loss, (1, 0)), (0, None, 0))
+            both = jax.vmap(jax.grad(self.task.loss, (1, 0)), (1, None, 0), 1)
             return both(samples.fields, state["v"], samples.labels)
         one: Callable[..., Any] = jax.vmap(
-            jax.grad(lambda s, y: self.task.loss(s, None, y)), (0, 0)
+            jax.grad(lambda s, y: self.task.loss(s, None, y)), (1, 0), 1
         )
         g = one(samples.fields, samples.labels)
         return jnp.zeros_like(g), g
@@ -207,24 +308,81 @@ class MultiIndexModel(Model):
 @model_of.register(MultiIndexFamily)
 def multi_index_model(task: MultiIndexFamily, *, step: float, nodes: int) -> MultiIndexModel:
     """Expectations by the rule that suits the loss and the number of fields."""
-    rule = choose_quadrature(task, nodes)
+    size = _fixed(task, nodes)
+    rule = quadrature(task, size)
     return MultiIndexModel(
         task=as_arrays(task),
         step=jnp.asarray(step),
         rule=as_arrays(rule),
-        nodes=nodes,
-        tolerance=_tolerance(task, rule.kind),
+        size=size._replace(orders=()),
         jumps_at_zero=_jumps_separately(task),
     )
 
 
-def _tolerance(task: MultiIndexFamily, kind: str) -> tuple[float, float]:
-    """Relative and absolute tolerance of a solver: not below the error of the expectations."""
-    if task.committee is not None or kind in ("none", "hermite"):
-        return 1e-9, 1e-12
-    if kind == "orthant" or task.kinks == "none":
-        return 1e-6, 1e-8
-    return 1e-4, 1e-6  # a frozen node that crosses a jump moves the drift by 1/nodes
+def _fixed(task: MultiIndexFamily, nodes: int) -> Size:
+    """A size with about so many nodes, of a kind whose drift is smooth."""
+    first = sizes(task, smooth=True)[0]
+    if first.kind == "hermite":
+        m = len(first.orders)
+        return grid_size([gaussian.hermite_order(m, nodes)] * m)
+    return first._replace(nodes=nodes) if first.nodes > 1 else first
+
+
+def _average(
+    samples: Samples, readout: Array, g: Array, of: Callable[[Array], Array] = jnp.asarray
+) -> Moments:
+    """Sums over nodes of the gradients times the data, or of ``of`` each of them."""
+    g = of(g)
+    weighted = g * samples.weights
+    return Moments(
+        readout=of(readout) @ samples.weights,
+        anchors=weighted @ of(samples.anchors).T,
+        orthogonal=weighted @ of(samples.orthogonal).T,
+        square=weighted @ g.T,
+    )
+
+
+def _in_chunks(part: Callable[[Samples], T], samples: Samples) -> T:
+    """What ``part`` makes of all nodes, a few at a time: much faster than one large array."""
+    count = len(samples.weights)
+    chunks = -(-count // CHUNK)
+    missing = -count % chunks
+
+    def cut(x: Array) -> Array:
+        if missing:  # the last node again, without weight
+            x = jnp.concatenate([x, jnp.repeat(x[..., -1:], missing, axis=-1)], axis=-1)
+        return jnp.moveaxis(x.reshape(*x.shape[:-1], chunks, -1), -2, 0)
+
+    rows = jax.tree.map(cut, samples)
+    real = jnp.arange(chunks * rows.weights.shape[1]).reshape(chunks, -1) < count
+    rows = rows._replace(weights=jnp.where(real, rows.weights, 0.0))
+    parts = jax.lax.map(part, rows)
+    return jax.tree.map(lambda x: jnp.sum(x, axis=0), parts)
+
+
+@eqx.filter_jit
+def _by_all(
+    model: MultiIndexModel, rules: Quadrature, vectors: Float[Array, "q n"]
+) -> tuple[Float[Array, "rules q n"], Float[Array, " q"]]:
+    """The drift by every rule at every vector, and its scale."""
+
+    def one(rule: Quadrature) -> tuple[Array, Array]:
+        return jax.lax.map(model._ruled(rule).scaled_drift, vectors)
+
+    drifts, scales = jax.lax.map(one, rules)
+    return drifts, scales[0]
+
+
+@eqx.filter_jit
+def _reach(model: MultiIndexModel, vectors: Float[Array, "q n"]) -> Float[Array, "q m"]:
+    """How far the fields move along each direction of their frame."""
+    frame = jax.vmap(lambda vector: model._frame(model.unravel(vector)))(vectors)
+    return jnp.linalg.norm(frame.factor, axis=1)
+
+
+@eqx.filter_jit
+def _diffusions(model: MultiIndexModel, rules: Quadrature, vector: Vector) -> Array:
+    return jax.lax.map(lambda rule: model._ruled(rule).diffusion(vector), rules)
 
 
 def _jumps_separately(task: MultiIndexFamily) -> bool:
@@ -239,6 +397,3 @@ def _jumps_separately(task: MultiIndexFamily) -> bool:
     lengths = np.sqrt(np.diag(products))
     cosines = np.abs(products) / np.maximum(np.outer(lengths, lengths), 1e-300)
     return bool(not task.spike.any() and np.all((cosines < 1e-12) | (cosines > 1 - 1e-12)))
-
-
-_drift = eqx.filter_jit(lambda model, vector: model.drift(vector))

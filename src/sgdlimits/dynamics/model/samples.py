@@ -1,126 +1,212 @@
 """Quadrature nodes of a multi-index task at a state: fields, anchor fields, labels and weights."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Float
 
 from sgdlimits._types import Index
-from sgdlimits.dynamics.model.quadrature import Quadrature
-from sgdlimits.gaussian import orthant_nodes
+from sgdlimits.dynamics.model.frame import Frame, JaxState
+from sgdlimits.dynamics.model.kinks import candidates, field_count
+from sgdlimits.dynamics.model.quadrature import ROOTS, Quadrature
+from sgdlimits.gaussian import crossings, orthant_nodes, piecewise
+from sgdlimits.gaussian.lines import NOWHERE, place_of
 from sgdlimits.tasks.multi_index import MultiIndexFamily
 
-JITTER = 1e-13  # relative to each variance: keeps Cholesky factors of singular covariances finite
-FLOOR = 1e-20  # the same for vanishing variances: above what rounding makes of its square root
-
-JaxState = dict[str, Float[Array, "..."]]
+CELLS = 40  # of a line, in each of which a switch may be zero once
+FAR = 8.5  # where lines end
+BENT = 6.0  # arguments of tanh or logistic beyond this are in its flat part
 
 
 class Samples(NamedTuple):
-    """Quadrature nodes of one component, seen through the network.
+    """Quadrature nodes of one component, seen through the network; nodes along the last axis.
 
-    Given the fields s, the anchor fields are Gaussian: ``anchors`` holds their conditional mean and
-    ``spread`` a square root of their conditional covariance (zero columns where they are nodes).
+    Given the fields s, the anchor fields are Gaussian: ``anchors`` holds their conditional mean.
     """
 
-    fields: Float[Array, "q K"]
-    anchors: Float[Array, "q r"]
-    orthogonal: Float[Array, "q K"]
-    spread: Float[Array, "r m"]
+    fields: Float[Array, "K q"]
+    anchors: Float[Array, "r q"]
+    orthogonal: Float[Array, "K q"]
     labels: Float[Array, " q"]
     weights: Float[Array, " q"]
 
 
-def still_samples(task: MultiIndexFamily, fields: Float[Array, "k K"]) -> Samples:
+def still_samples(task: MultiIndexFamily, fields: Float[Array, "K k"]) -> Samples:
     """Without noise: all components at once, each with the fields of its mean."""
     return Samples(
         fields=fields,
-        anchors=jnp.asarray(task.means) @ jnp.asarray(task.gram),
+        anchors=jnp.asarray(task.gram) @ jnp.asarray(task.means).T,
         orthogonal=jnp.zeros_like(fields),
-        spread=jnp.zeros((len(task.anchors), 0)),
         labels=jnp.asarray(task.labels),
         weights=jnp.asarray(task.weights),
     )
 
 
 def samples_of(
-    task: MultiIndexFamily,
-    rule: Quadrature,
-    state: JaxState,
-    c: Index,
-    *,
-    fixed_fields: bool = False,
+    task: MultiIndexFamily, rule: Quadrature, frame: Frame, state: JaxState, c: Index, b: Index
 ) -> Samples:
-    """The nodes of component ``c`` at a state.
-
-    With ``fixed_fields`` the nodes do not move with the state under differentiation: their weights
-    carry the likelihood ratio instead, so that jumps of the gradient are differentiated through the
-    density of the fields.
-    """
+    """The nodes of component ``c`` in block ``b`` of the rule."""
     K, r = task.width, len(task.anchors)
-    inward = state["M"] @ jnp.linalg.inv(task.gram)  # s = inward · a + s⊥
     center = jnp.asarray(task.gram) @ jnp.asarray(task.means)[c]  # mean of the anchor fields
-    anchor_covariance = jnp.asarray(task.gram / task.precision + task.spike)
-    orthogonal_covariance = state["R"] / task.precision
-    nothing = jnp.zeros((r, 0))
-    if task.labels is None:
-        A, L = _factor(anchor_covariance), _factor(orthogonal_covariance)
-        both = jnp.block([[A, jnp.zeros((r, K))], [inward @ A, L]])
-        mean = jnp.concatenate([center, inward @ center])
-        points, whitened, weights, noise = _place(rule, c, mean, both, fixed_fields)
-        anchors, fields = points[:, :r], points[:, r:]
-        labels = jax.vmap(lambda a, e: task.label(c, a, e))(anchors, noise)
-        return Samples(fields, anchors, whitened[:, r:] @ L.T, nothing, labels, weights)
-    label = jnp.asarray(task.labels)[c]
+    mean = frame.inward @ center
     if rule.kind == "none":
-        still, fields = jnp.zeros((1, K)), (inward @ center)[None]
-        return Samples(fields, center[None], still, nothing, label[None], jnp.ones(1))
-    across = inward @ anchor_covariance  # covariance of the fields with the anchor fields
-    L = _factor(across @ inward.T + orthogonal_covariance)
-    fields, whitened, weights, _ = _place(rule, c, inward @ center, L, fixed_fields)
-    onto_anchors = _solve(L, across)
-    rest = anchor_covariance - onto_anchors.T @ onto_anchors
-    return Samples(
-        fields=fields,
-        anchors=center + whitened @ onto_anchors,
-        orthogonal=whitened @ _solve(L, orthogonal_covariance),
-        spread=_factor(rest + JITTER * anchor_covariance),
-        labels=jnp.full(len(fields), label),
-        weights=weights,
+        still, label = jnp.zeros((K, 1)), jnp.asarray(task.labels)[c]
+        return Samples(mean[:, None], center[:, None], still, label[None], jnp.ones(1))
+    if task.labels is None:
+        mean = jnp.concatenate([center, mean])
+    if rule.with_noise:
+        mean = jnp.append(mean, 0.0)
+    y, z, weights = _place(task, rule, frame.factor, mean, state, c, b)
+    anchors, orthogonal = frame.parts(z)
+    if task.labels is not None:
+        labels = jnp.full(len(weights), jnp.asarray(task.labels)[c])
+        return Samples(y, center[:, None] + anchors, orthogonal, labels, weights)
+    if rule.with_noise:
+        noise, noise_weights = y[-1:], jnp.ones(1)
+    else:
+        nodes, noise_weights = _noise(task, rule, state, c)
+        noise = jnp.broadcast_to(nodes[:, None], (len(nodes), len(weights)))
+    over_nodes = jax.vmap(task.label, (None, 1, 0))
+    labels = jax.vmap(over_nodes, (None, None, 0))(c, y[:r], noise)
+    fields, anchors, orthogonal = (
+        jnp.tile(part, (1, len(noise))) for part in (y[r : r + K], y[:r], orthogonal)
     )
+    weights = noise_weights[:, None] * weights
+    return Samples(fields, anchors, orthogonal, labels.ravel(), weights.ravel())
+
+
+Placed = tuple[Float[Array, "m q"], Float[Array, "m q"], Float[Array, " q"]]
 
 
 def _place(
-    rule: Quadrature, c: Index, mean: Float[Array, " m"], L: Float[Array, "m m"], fixed_fields: bool
-) -> tuple[Float[Array, "q m"], Float[Array, "q m"], Float[Array, " q"], Float[Array, " q"]]:
-    """Nodes mean + Lη of a component, η, their weights, and the label noise at each."""
-    if rule.kind == "sobol":
-        nodes = jnp.asarray(rule.nodes)[c]
-        eta, noise = nodes[:, : len(mean)], nodes[:, -1]
-        points, weights = mean + eta @ L.T, jnp.asarray(rule.weights)
-        if fixed_fields:
-            points = jax.lax.stop_gradient(points)
-            eta = _solve(L, (points - mean).T).T
-            density = -jnp.sum(eta**2, axis=1) / 2 - jnp.sum(jnp.log(jnp.diag(L)))
-            weights = weights * jnp.exp(density - jax.lax.stop_gradient(density))
-        return points, eta, weights, noise
-    if rule.kind == "orthant":
-        points, eta, weights = orthant_nodes(mean, L, *jnp.asarray(rule.line))
+    task: MultiIndexFamily,
+    rule: Quadrature,
+    F: Float[Array, "m m"],
+    mean: Float[Array, " m"],
+    state: JaxState,
+    c: Index,
+    b: Index,
+) -> Placed:
+    """Nodes y = mean + F z, z, and their weights."""
+    if rule.kind == "orthant":  # F is triangular in the order of the rule
+        y, z, weights = orthant_nodes(mean[rule.order], F[rule.order], *jnp.asarray(rule.line))
+        return y.T[jnp.argsort(rule.order)], z.T, weights
+    if rule.kind == "lines":
+        return _on_lines(task, rule, F, mean, state, c, b)
+    nodes, weights = jnp.asarray(rule.nodes), jnp.asarray(rule.weights)[b]
+    z = nodes[c if len(nodes) > 1 else 0, b]
+    y = mean[:, None] + F @ z
+    if rule.kinks.unknown:
+        # nodes that stay while their weights carry the likelihood ratio: the same value, and a
+        # derivative that sees jumps move
+        y = jax.lax.stop_gradient(y)
+        z = jnp.linalg.solve(F, y - mean[:, None])
+        density = -jnp.sum(z**2, axis=0) / 2 - jnp.linalg.slogdet(F)[1]
+        weights = weights * jnp.exp(density - jax.lax.stop_gradient(density))
+    return y, z, weights
+
+
+def _on_lines(
+    task: MultiIndexFamily,
+    rule: Quadrature,
+    F: Float[Array, "m m"],
+    mean: Float[Array, " m"],
+    state: JaxState,
+    c: Index,
+    b: Index,
+) -> Placed:
+    """Lines along the first direction, cut where something switches."""
+    m, way = len(mean), F[:, 0]
+    line = jnp.asarray(rule.line)
+    cuts = place_of(jnp.asarray(rule.cuts))
+    if m == 1:
+        others, other_weights = jnp.zeros((0, 1)), jnp.ones(1)
+    elif m == 2:
+        t, other_weights = piecewise(jnp.append(cuts, _vertex(F, mean)), line)
+        others = t[None]
     else:
-        eta, weights = jnp.asarray(rule.nodes)[0], jnp.asarray(rule.weights)
-        points = mean + eta @ L.T
-    noise, noise_weights = jnp.asarray(rule.noise)
-    each = len(noise)
-    weights = (weights[:, None] * noise_weights).ravel()
-    repeated = (jnp.repeat(array, each, axis=0) for array in (points, eta))
-    return *repeated, weights, jnp.tile(noise, len(points))
+        nodes = jnp.asarray(rule.nodes)
+        others, other_weights = nodes[c, b], jnp.asarray(rule.weights)[b]
+    count = len(other_weights)
+    each_cut = cuts[:, None] if m > 2 else jnp.tile(cuts, (count, 1))
+    bases = mean[:, None] + F[:, 1:] @ others
+
+    def one(base: Array, cuts: Array) -> tuple[Array, Array]:
+        breaks = _breaks(task, rule, base, way, state, c)
+        return piecewise(jnp.concatenate([breaks, cuts]), line)
+
+    t, weights = jax.vmap(one, (1, 0), 1)(bases, each_cut)  # (nodes of a line, lines)
+    z = jnp.concatenate([t[None], jnp.broadcast_to(others[:, None], (m - 1, *t.shape))])
+    y = bases[:, None] + way[:, None, None] * t
+    return y.reshape(m, -1), z.reshape(m, -1), (other_weights * weights).ravel()
 
 
-def _factor(covariance: Float[Array, "m m"]) -> Float[Array, "m m"]:
-    diagonal = jnp.diag(covariance)
-    return jnp.linalg.cholesky(covariance + jnp.diag(JITTER * diagonal + FLOOR))
+def _breaks(
+    task: MultiIndexFamily,
+    rule: Quadrature,
+    base: Float[Array, " m"],
+    way: Float[Array, " m"],
+    state: JaxState,
+    c: Index,
+) -> Float[Array, " b"]:
+    """Where on the line base + t·way the gradient has kinks, and around its bends if asked for."""
+    m, count = field_count(task), len(base)
+    readout = state["v"] if task.trained else jnp.zeros(task.width)
+    grid = place_of(jnp.linspace(0.0, 1.0, CELLS + 1)[1:-1])
+    grid = jnp.concatenate([jnp.array([-FAR]), grid, jnp.array([FAR])])
+
+    def values(t: Array, chosen: Sequence[int]) -> Array:
+        y = base + t * way
+        noise = y[-1] if rule.with_noise else jnp.zeros(())
+        return candidates(task, c, y[:m], noise, readout)[jnp.array(chosen)]
+
+    hard, soft = rule.kinks.hard, rule.kinks.soft
+    parts = [jnp.zeros(0)]
+    if hard and max(hard) < count:
+        chosen = jnp.array(hard)
+        slope = way[chosen]
+        flat = slope == 0
+        parts.append(jnp.where(flat, NOWHERE, -base[chosen] / jnp.where(flat, 1.0, slope)))
+    elif hard:
+        parts.append(crossings(lambda t: values(t, hard), grid, ROOTS).ravel())
+    if rule.bends and soft:
+        roots = crossings(lambda t: values(t, soft), grid, ROOTS)
+        slopes = jax.vmap(jax.vmap(jax.jacfwd(lambda t: values(t, soft))))(roots)
+        steep = jnp.abs(jnp.diagonal(slopes, axis1=0, axis2=2).T)
+        width = jax.lax.stop_gradient(BENT / jnp.maximum(steep, BENT / NOWHERE))
+        parts.extend(part.ravel() for part in (roots - width, roots, roots + width))
+    return jnp.concatenate(parts)
 
 
-def _solve(L: Float[Array, "K K"], B: Float[Array, "K m"]) -> Float[Array, "K m"]:
-    return jax.scipy.linalg.solve_triangular(L, B, lower=True)
+def _vertex(F: Float[Array, "2 2"], mean: Float[Array, " 2"]) -> Float[Array, ""]:
+    """The second variable where both fields are zero: there kinks cross."""
+    determinant = F[0, 0] * F[1, 1] - F[0, 1] * F[1, 0]
+    flat = determinant == 0
+    place = (F[1, 0] * mean[0] - F[0, 0] * mean[1]) / jnp.where(flat, 1.0, determinant)
+    return jnp.where(flat, NOWHERE, jnp.clip(place, -NOWHERE, NOWHERE))
+
+
+def _noise(
+    task: MultiIndexFamily, rule: Quadrature, state: JaxState, c: Index
+) -> tuple[Float[Array, " e"], Float[Array, " e"]]:
+    """Nodes and weights of the label noise; between its breaks if it has some."""
+    if rule.kinks.noise == "none":
+        return jnp.zeros(1), jnp.ones(1)
+    if rule.kinks.noise in ("affine", "smooth"):
+        nodes, weights = jnp.asarray(rule.noise)
+        return nodes, weights
+    chosen = jnp.array(rule.kinks.in_noise)
+    anywhere = jnp.zeros(field_count(task))
+    readout = state["v"] if task.trained else jnp.zeros(task.width)
+    breaks = crossings(
+        lambda e: candidates(task, c, anywhere, e, readout)[chosen],
+        jnp.linspace(-FAR, FAR, CELLS + 1),
+        ROOTS,
+    )
+    if rule.kinks.noise == "pieces":
+        return piecewise(breaks.ravel(), jnp.asarray(rule.noise))
+    shares = jnp.concatenate([jnp.zeros(1), jnp.sort(ndtr(breaks.ravel())), jnp.ones(1)])
+    return ndtri((shares[1:] + shares[:-1]) / 2), jnp.diff(shares)

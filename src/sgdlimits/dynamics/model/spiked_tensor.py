@@ -14,7 +14,6 @@ class SpikedTensorModel(Model):
 
     task: SpikedTensor
     step: Float[Array, ""]
-    tolerance: tuple[float, float] = (1e-9, 1e-12)
 
     def population_drift(self, vector: Vector) -> Vector:
         """⟨∇Φ, ∇u⟩ by differentiating Φ(m, r2)."""

@@ -22,9 +22,6 @@ from sgdlimits.dynamics.noise.linear import covariances, steps_along
 LONGEST = 0.2  # a step, in units of the fastest time scale: the error is of its second order
 MOST = 64  # steps between two records
 PROBES = 8  # states at which the time scale is measured
-COMPARED = 3  # states at which the diffusion is computed with all nodes
-ROUGH = 0.01  # relative error of the diffusion that fewer nodes may make
-TINY = 1e-12
 
 
 @double_precision
@@ -53,11 +50,12 @@ def fluctuations(self: Limit, path: xr.Dataset) -> xr.Dataset:
     -0.107
     """
     vectors, times = _solution(self, path)
-    between = _substeps(self.coarse, vectors, times)
+    model, _ = self.suited(vectors, smooth=True)
+    between = _substeps(model, vectors, times)
     fine = np.interp(np.arange((len(times) - 1) * between + 1) / between, range(len(times)), times)
     if between > 1:
-        vectors = follow(self.model, vectors[:1], jnp.asarray(fine))[0][0]
-    slopes, noise = _jacobians(self.coarse, vectors), _diffusions(_noisy(self, vectors), vectors)
+        vectors = follow(model, vectors[:1], jnp.asarray(fine))[0][0]
+    slopes, noise = _jacobians(model, vectors), _diffusions(model, vectors)
     steps = steps_along(fine, np.asarray(slopes), np.asarray(noise))
     size = len(self.coordinates)
     covariance = covariances(steps, np.zeros((size, size)))[::between]
@@ -100,18 +98,6 @@ def _substeps(model: Model, vectors: jax.Array, times: np.ndarray) -> int:
     rate = np.max(np.linalg.norm(np.asarray(_jacobians(model, some)), 2, axis=(1, 2)))
     wanted = float(np.max(np.diff(times))) * rate / LONGEST
     return int(np.clip(np.ceil(wanted), 1, MOST)) if np.isfinite(wanted) else 1
-
-
-def _noisy(limit: Limit, vectors: jax.Array) -> Model:
-    """The coarse model if its diffusion is that of the other one along the path, else the other.
-
-    Often it is; for a committee of six variables it is 10 % off.
-    """
-    some = vectors[np.linspace(0, len(vectors) - 1, COMPARED).round().astype(int)]
-    coarse, fine = (np.asarray(_diffusions(x, some)) for x in (limit.coarse, limit.model))
-    sizes = np.sqrt(np.maximum(np.einsum("tii->ti", fine), 0.0))
-    allowed = ROUGH * sizes[:, :, None] * sizes[:, None, :]
-    return limit.coarse if np.all(np.abs(coarse - fine) <= allowed + TINY) else limit.model
 
 
 @eqx.filter_jit

@@ -16,6 +16,7 @@ from sgdlimits.dynamics.rest.stability import FLAT, linearisation, residual
 RESIDUAL = 1e-9  # a root: every component of the drift is below this
 STILL = 1e-11  # a round that moves less than this was the last
 ROUND, ROUNDS = 4, 32  # steps; 128 are enough for the slow convergence to roots of high order
+PATIENCE = 3  # rounds in which the drift must have halved
 BATCH, SMALL_BATCH = 32, 8  # one compilation, whatever the number of starts
 
 
@@ -27,24 +28,19 @@ def polish(model: Model, starts: np.ndarray) -> np.ndarray:
     """
     starts = np.asarray(starts)
     vectors, active = starts.copy(), np.arange(len(starts))
-    if len(starts) == 0:
-        return vectors
-    for _ in range(ROUNDS):
-        (moved,) = _batched(_steps, model, starts[active], vectors[active])
-        still = np.max(np.abs(moved - vectors[active]), axis=1) < STILL
-        vectors[active] = moved
-        active = active[~still]
+    sizes = np.full((ROUNDS, len(starts)), np.inf)  # of the drift after each round
+    for number in range(ROUNDS):
         if len(active) == 0:
             break
+        moved, size = _batched(_steps, model, starts[active], vectors[active])
+        still = np.max(np.abs(moved - vectors[active]), axis=1) < STILL
+        sizes[number, active] = size
+        stuck = np.full(len(active), False)
+        if number >= PATIENCE:
+            stuck = size > 0.5 * sizes[number - PATIENCE, active]
+        vectors[active] = moved
+        active = active[~(still | stuck)]
     return vectors
-
-
-def polish_finely(model: Model, coarse: Model, starts: np.ndarray) -> np.ndarray:
-    """Search with few quadrature nodes, and with all of them only where that came to rest."""
-    if model.exact:
-        return polish(model, starts)
-    roots = polish(coarse, starts)
-    return polish(model, roots[are_roots(coarse, roots)])
 
 
 def are_roots(model: Model, vectors: np.ndarray) -> np.ndarray:
@@ -65,10 +61,10 @@ def flat_dimensions(model: Model, vectors: np.ndarray) -> np.ndarray:
 @eqx.filter_jit
 def _steps(
     model: Model, origins: Float[Array, "runs n"], vectors: Float[Array, "runs n"]
-) -> tuple[Float[Array, "runs n"]]:
-    """A round of steps, each on the branch of the drift that its origin is on."""
+) -> tuple[Float[Array, "runs n"], Float[Array, " runs"]]:
+    """A round of steps, each on the branch of the drift that its origin is on, and what is left."""
 
-    def one(origin: Vector, vector: Vector) -> Vector:
+    def one(origin: Vector, vector: Vector) -> tuple[Vector, Float[Array, ""]]:
         drift, project = model.branch(origin)
 
         def equations(vector: Vector) -> Float[Array, " m"]:
@@ -78,9 +74,12 @@ def _steps(
             full = least_norm_step(jax.jacfwd(equations)(vector), equations(vector))
             return damped(equations, vector, full)
 
-        return project(jax.lax.fori_loop(0, ROUND, step, project(vector)))
+        # a step along a ring may leave the states, where the drift means nothing
+        vector = project(model.retract(vector))
+        vector = project(jax.lax.fori_loop(0, ROUND, step, vector))
+        return vector, jnp.max(jnp.abs(equations(vector)))
 
-    return (jax.vmap(one)(origins, vectors),)
+    return jax.vmap(one)(origins, vectors)
 
 
 @eqx.filter_jit
@@ -105,7 +104,7 @@ def _batched(
 ) -> tuple[np.ndarray, ...]:
     """Apply a compiled function to batches of one size, the last one padded with copies."""
     count = len(arrays[0])
-    size = BATCH if model.exact else SMALL_BATCH
+    size = 1 if count == 1 else BATCH if model.exact else SMALL_BATCH
     rows = np.minimum(np.arange(-(-count // size) * size), count - 1).reshape(-1, size)
     parts = [function(model, *(jnp.asarray(array[chunk]) for array in arrays)) for chunk in rows]
     return tuple(np.concatenate(part)[:count] for part in zip(*parts, strict=True))

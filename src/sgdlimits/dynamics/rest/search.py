@@ -1,23 +1,30 @@
 """Where the effective dynamics comes to rest, and how stably."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 import numpy as np
 
 from sgdlimits import _checks
 from sgdlimits._precision import double_precision
-from sgdlimits._types import State, StateLike, WholeNumber
+from sgdlimits._progress import progress
+from sgdlimits._types import Number, State, StateLike, WholeNumber
 from sgdlimits.dynamics.flow import follow, start_vectors
 from sgdlimits.dynamics.model import Limit, Model, as_state
-from sgdlimits.dynamics.rest.roots import are_roots, polish, polish_finely
-from sgdlimits.dynamics.rest.sets import rest_sets
+from sgdlimits.dynamics.rest.roots import are_roots, flat_dimensions, polish
+from sgdlimits.dynamics.rest.sets import one_per_signs, rest_sets, same_set
 from sgdlimits.dynamics.rest.stability import FLAT, null_space, spectrum_at
+from sgdlimits.dynamics.rest.symmetries import Symmetry, images_of, symmetries
 from sgdlimits.dynamics.rest.walk import slope
 
 LONG = 60.0  # how long random starts are followed to find where the dynamics takes them
 NEARBY = 0.02  # how far to look for other rest points around one
+TOGETHER = 8  # starts at once
+QUIET = 4  # so many times in a row nothing new: a search that is not cheap is over
+SAME = 1e-3  # rest points closer than this, relative to 1 + their size, are not new
+CLOSE = 0.02  # a start that ends closer than this to a rest point has come to it
 ORDER = {"stable": 0, "marginal": 1, "unstable": 2}
 
 
@@ -27,7 +34,8 @@ class FixedPoint:
 
     Attributes:
         state: the rest point.
-        residual: largest component of the drift there.
+        residual: largest component of the drift there, by the rule that found it.
+        error: of the drift there, by its own estimate; zero where expectations are exact.
         eigenvalues: of the Jacobian in the limit's coordinates (on the sphere, along it), by
             falling real part.
         stability: "stable" if all directions decay, "unstable" if one grows, else "marginal": to
@@ -35,22 +43,32 @@ class FixedPoint:
         kernel_dimension: dimension of the manifold of rest points through it; 0 for a point.
         unstable_directions: a dict from statistic to component for every growing direction.
         representatives: other rest points found on the same connected set.
+        orbit: a state of each of the points or sets that the symmetries of the task make of this
+            one (neurons exchanged, signs changed), itself first.
     """
 
     state: State
     residual: float
+    error: float
     eigenvalues: np.ndarray
     stability: str
     kernel_dimension: int
     unstable_directions: list[dict[str, float]]
     representatives: list[State]
+    orbit: list[State]
+
+    @property
+    def multiplicity(self) -> int:
+        """How many points or sets there are like this one, by symmetry."""
+        return len(self.orbit)
 
 
 class FixedPoints(list[FixedPoint]):
     """What a search found, stable ones first, and where it looked.
 
     Attributes:
-        searched: in words, from where the search started and how many starts came to rest.
+        searched: in words, from where the search started, how many starts came to rest and how
+            many did not, and why it ended.
     """
 
     def __init__(self, points: Iterable[FixedPoint], searched: str):
@@ -70,7 +88,8 @@ class FixedPoints(list[FixedPoint]):
                 f"set of dimension {point.kernel_dimension}" if point.kernel_dimension else "point"
             )
             rate = point.eigenvalues[0].real if len(point.eigenvalues) else 0.0
-            lines.append(f"  {point.stability:<8} {kind}, rate {rate:+.4g}: {entries}")
+            times = f"{point.multiplicity} × " if point.multiplicity > 1 else ""
+            lines.append(f"  {point.stability:<8} {times}{kind}, rate {rate:+.4g}: {entries}")
         return "\n".join(lines)
 
 
@@ -81,48 +100,153 @@ def fixed_points(  # noqa: D417 - a method: self needs no word
     *,
     seed: WholeNumber = 0,
     count: WholeNumber = 64,
+    seconds: Number = 600.0,
 ) -> FixedPoints:
     """Search for rest points from many starts; rings of them are reported as one object.
+
+    So are rest points that symmetries of the task make of one another: see ``orbit``. The search
+    ends when several starts in a row lead to nothing new.
 
     Args:
         init: states to start from, along a leading axis; by default ``count`` random states
             of several sizes, and where the dynamics takes them.
         seed: of the random starts.
-        count: how many random starts.
+        count: how many random starts at most.
+        seconds: no more starts are tried after this time.
 
     Returns:
         A list, stable ones first; if it is empty, it says where the search looked.
 
     >>> import sgdlimits as sl
     >>> limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=2, snr=2.0))
-    >>> [point.stability for point in limit.fixed_points()]
-    ['stable', 'stable', 'unstable', 'unstable']
+    >>> [(point.stability, point.multiplicity) for point in limit.fixed_points()]
+    [('stable', 2), ('unstable', 1), ('unstable', 1)]
     """
+    seconds = _checks.positive("seconds", seconds)
     if init is None:
         count = _checks.integer("count", count, least=1)
         seed = _checks.integer("seed", seed, least=0)
         vectors, _ = start_vectors(self.model, self.task, self.task.search_states(count, seed))
-        ends, finished = follow(self.coarse, vectors, jnp.linspace(0.0, LONG, 2))
-        vectors = jnp.concatenate([vectors, ends[finished, -1]])
-        origin = f"{count} random states of seed {seed} and where they are at time {LONG:g}"
+        if self.model.constraint(vectors[0]).size == 0:
+            vectors = jnp.concatenate([jnp.zeros_like(vectors[:1]), vectors])
+        origin = f"zero and random states of seed {seed}, and where they are at time {LONG:g}"
     else:
         vectors, _ = start_vectors(self.model, self.task, init)
         origin = "the starts that were given"
-    return _search(self.model, self.coarse, np.asarray(vectors), origin)
+    group = _symmetries(self)
+    roots, words = _roots(self, np.asarray(vectors), group, seconds, follow_too=init is None)
+    return _described(self, roots, group, f"{words}; {origin}")
 
 
-def _search(model: Model, coarse: Model, starts: np.ndarray, origin: str) -> FixedPoints:
-    """All rest points that the starts lead to, merged into points and connected sets.
+def _symmetries(limit: Limit) -> list[Symmetry]:
+    """Those of the task, found at two states in general position."""
+    states = limit.task.search_states(2, seed=1)
+    vectors, _ = start_vectors(limit.model, limit.task, states)
+    model, _ = limit.suited(vectors, smooth=True)
+    errors = np.concatenate([np.asarray(model.errors(u[None]).drift) for u in vectors])
+    return symmetries(model, np.asarray(vectors), errors)
 
-    ``coarse`` is the model with fewer quadrature nodes, with which most of the search is done.
+
+def _roots(
+    limit: Limit,
+    starts: np.ndarray,
+    group: Sequence[Symmetry],
+    seconds: float,
+    *,
+    follow_too: bool,
+) -> tuple[np.ndarray, str]:
+    """Zeros of the drift with few quadrature nodes, and in words how the search went."""
+    model, begun = limit.coarse, time.monotonic()
+    roots, quiet, tried, lost, ending = np.zeros((0, starts.shape[1])), 0, 0, 0, ""
+    known = roots
+    with progress("searching rest points", len(starts)) as advance:
+        for first in range(0, len(starts), TOGETHER):
+            batch = starts[first : first + TOGETHER]
+            # a full batch, so that one program serves all
+            padded = batch[np.minimum(np.arange(min(TOGETHER, len(starts))), len(batch) - 1)]
+            if follow_too:
+                ends, finished = follow(model, jnp.asarray(padded), jnp.linspace(0.0, LONG, 2))
+                arrived = np.asarray(ends[: len(batch), -1])[np.asarray(finished)[: len(batch)]]
+                batch = np.concatenate([batch, arrived])
+            polished = polish(model, batch)
+            at_rest = are_roots(model, polished)
+            found = polished[at_rest]
+            new = _news(model, known, found)
+            for root in new:
+                if len(_not_in(known, root[None])):
+                    known = np.concatenate([known, images_of(group, root, SAME)])
+            # a cusp of the drift, as where all weights vanish, is reached by the flow alone
+            lost += len(_not_in(known, polished[~at_rest], CLOSE))
+            tried, roots = tried + len(batch), np.concatenate([roots, found])
+            quiet = 0 if len(new) else quiet + 1
+            advance(len(padded))
+            left = first + TOGETHER < len(starts)
+            if left and follow_too and not model.exact and quiet >= QUIET:
+                ending = ", and it ended since nothing new appeared"
+                break
+            if left and time.monotonic() - begun > seconds:
+                ending = f", and it ended after {seconds:g} seconds"
+                break
+    words = f"{tried - lost} of {tried} starts came to rest, {lost} did not{ending}"
+    return roots, words
+
+
+def _news(model: Model, known: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Those found that are not known, nor on a ring of which points are."""
+    new = _not_in(known, found)
+    if len(new) == 0 or len(known) == 0:
+        return new
+    on_ring = flat_dimensions(model, new) > 0
+    is_new = [not (r and same_set(known, u, ring=True)) for u, r in zip(new, on_ring, strict=True)]
+    return new[is_new]
+
+
+def _not_in(known: np.ndarray, vectors: np.ndarray, apart: float = SAME) -> np.ndarray:
+    """Those of the vectors that are close to no known one."""
+    if len(known) == 0 or len(vectors) == 0:
+        return vectors
+    gaps = np.array([np.min(np.max(np.abs(known - vector), axis=1)) for vector in vectors])
+    return vectors[gaps > apart * (1 + np.max(np.abs(vectors), axis=1))]
+
+
+def _described(
+    limit: Limit, roots: np.ndarray, group: Sequence[Symmetry], searched: str
+) -> FixedPoints:
+    """Points and connected sets, one of each orbit, by a rule that is accurate there.
+
+    Images of a ring may lie on it as well as on others like it: they join the rest points that were
+    found, and are sorted with them.
     """
-    roots = polish_finely(model, coarse, starts)
-    roots = roots[are_roots(model, roots)]
-    searched = f"{len(roots)} of {len(starts)} starts came to rest; {origin}"
-    sets = rest_sets(model, roots)[0] if len(roots) else []
-    points = [describe(model, members) for members in sets]
+    model = limit.coarse
+    if len(roots) and not model.exact:
+        model, _ = limit.suited(jnp.asarray(roots), smooth=True)
+        roots = polish(model, roots)
+        roots = roots[are_roots(model, roots)]
+    if len(roots) == 0:
+        return FixedPoints([], searched)
+    on_ring = flat_dimensions(model, roots) > 0
+    images = [images_of(group, root, SAME) for root in one_per_signs(roots[on_ring])]
+    roots = np.concatenate([roots, *([one_per_signs(np.concatenate(images))] if images else [])])
+    sets, home = rest_sets(model, roots)
+    points, done = [], set()
+    for number, members in enumerate(sets):
+        if number in done:
+            continue
+        orbit = {number: members[0]}  # by number of the set, a new one if it was not found
+        for image in images_of(group, members[0], SAME)[1:]:
+            there = _home(image, roots, home, ring=len(members) > 1)
+            orbit.setdefault(-len(orbit) if there is None else there, image)
+        done |= set(orbit)
+        point = describe(model, members)
+        points.append(replace(point, orbit=[_state(model, u) for u in orbit.values()]))
     points.sort(key=lambda point: (ORDER[point.stability], point.kernel_dimension))
     return FixedPoints(points, searched)
+
+
+def _home(image: np.ndarray, roots: np.ndarray, home: np.ndarray, *, ring: bool) -> int | None:
+    """The set that an image of a rest point is in, if it is one that was found."""
+    alike = np.array([same_set(root[None], image, ring=ring) for root in roots])
+    return int(home[np.argmax(alike)]) if np.any(alike) else None
 
 
 def describe(model: Model, members: np.ndarray) -> FixedPoint:
@@ -134,14 +258,17 @@ def describe(model: Model, members: np.ndarray) -> FixedPoint:
         {n: float(x) for n, x in zip(names, column, strict=True) if abs(x) > 1e-6}
         for column in spectrum.growing.T
     ]
+    state = _state(model, vector)
     return FixedPoint(
-        state=_state(model, vector),
+        state=state,
         residual=spectrum.residual,
+        error=float(jnp.max(model.errors(jnp.asarray(vector)[None]).drift)),
         eigenvalues=spectrum.values,
         stability=spectrum.stability,
         kernel_dimension=_kernel_dimension(model, vector),
         unstable_directions=directions,
         representatives=[_state(model, other) for other in members[1:]],
+        orbit=[state],
     )
 
 

@@ -12,10 +12,11 @@ import numpy as np
 
 from sgdlimits.dynamics.model import Model
 from sgdlimits.dynamics.rest.roots import are_roots, flat_dimensions, polish
-from sgdlimits.dynamics.rest.walk import connected
+from sgdlimits.dynamics.rest.walk import STRIDE, connected, traced
 
 APART = 1e-5  # roots closer than this are the same
 ZERO = 1e-3  # statistics below this have no sign; a root of third order is only known to 1e-4
+SAME = 1e-3  # rest points that a symmetry relates are known to the error of the rule only
 MOST_MEMBERS = 32  # kept of a set; more say nothing new
 MOST_GROUPS = 24  # do not try to connect more groups of rest points than these by walks
 NUDGE = 1e-2  # how far to switch a neuron on again
@@ -52,6 +53,25 @@ def rest_sets(model: Model, roots: np.ndarray) -> tuple[list[np.ndarray], np.nda
     members = [np.concatenate([groups[g] for g in part]) for part in partition]
     home = {g: number for number, part in enumerate(partition) for g in part}
     return members, np.array([home[label] for label in labels], dtype=int)
+
+
+def same_set(members: np.ndarray, vector: np.ndarray, *, ring: bool) -> bool:
+    """Whether a rest point is in a set of which some members are known.
+
+    On a ring, points with the same signs are taken to lie together, as in ``rest_sets``.
+    """
+    if not ring:
+        return _gap(members, vector) < SAME * (1 + float(np.max(np.abs(vector))))
+    signs = _signs(vector)
+    return _gap(members, vector) < STRIDE or any(_signs(member) == signs for member in members)
+
+
+def one_per_signs(vectors: np.ndarray) -> np.ndarray:
+    """The first vector of every pattern of signs."""
+    first: dict[Signs, int] = {}
+    for index, vector in enumerate(vectors):
+        first.setdefault(_signs(vector), index)
+    return vectors[list(first.values())]
 
 
 def _signs(vector: np.ndarray) -> Signs:
@@ -163,13 +183,20 @@ def _without(vector: np.ndarray, own: np.ndarray) -> np.ndarray:
 
 
 def _by_walks(model: Model, groups: list[np.ndarray], rings: dict[int, Signs]) -> list[list[int]]:
-    """Join rings with several members, where a walk along rest points connects them."""
+    """Join what lies on one curve of rest points; larger sets where a walk connects them."""
     partition = _Partition()
     long = [number for number in rings if len(groups[number]) > 1]
-    if len(groups) <= MOST_GROUPS:
-        for position, number in enumerate(long):
-            for other in long[:position]:
-                apart = partition.find(number) != partition.find(other)
-                if apart and connected(model, groups[other][0], groups[number][0]):
-                    partition.join(other, number)
+    if len(groups) > MOST_GROUPS:
+        return partition.parts(range(len(groups)))
+    for position, number in enumerate(long):
+        curve = traced(model, groups[number][0])
+        for other in rings:
+            if other != number and _gap(curve, groups[other][0]) < STRIDE:
+                partition.join(number, other)
+        if len(curve) > 1:
+            continue
+        for other in long[:position]:
+            apart = partition.find(number) != partition.find(other)
+            if apart and connected(model, groups[other][0], groups[number][0]):
+                partition.join(other, number)
     return partition.parts(range(len(groups)))

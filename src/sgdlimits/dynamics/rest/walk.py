@@ -1,4 +1,4 @@
-"""Walks along a connected set of rest points, from one of its members towards another."""
+"""Walks along a connected set of rest points: towards another, or along all of a curve of them."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -33,6 +33,30 @@ def connected(
             return False
         position = moved[0]
     return False
+
+
+def traced(model: Model, start: np.ndarray) -> np.ndarray:
+    """Rest points all along the curve of them through ``start``, in both directions.
+
+    A closed curve is walked until it comes back, another one until it ends.
+    """
+    found = [start]
+    flat = null_space(slope(model, start), FLAT)
+    if flat.shape[1] != 1:
+        return start[None]
+    for sense in (1.0, -1.0):
+        position, way = start, sense * flat[:, 0]
+        for _ in range(STEPS):
+            moved = polish(model, (position + STRIDE * way)[None])
+            step = moved[0] - position
+            length = float(np.linalg.norm(step))
+            if not are_roots(model, moved)[0] or length < STRIDE / 4 or step @ way < 0:
+                break
+            position, way = moved[0], step / length
+            found.append(position)
+            if len(found) > 3 and np.linalg.norm(position - start) < ARRIVED:
+                return np.array(found)  # back at the start: the other sense finds the same
+    return np.array(found)
 
 
 def slope(model: Model, vector: np.ndarray) -> np.ndarray:
