@@ -122,6 +122,24 @@ def flat(state: dict[str, np.ndarray]) -> np.ndarray:
     return np.array([state["M"][0, 0], state["R"][0, 0]])
 
 
+def test_derivatives_where_a_label_jumps_at_a_parameter() -> None:
+    """The drift is affine in the share of flipped labels, so its derivative is a difference."""
+
+    def jumping(c: jax.Array, a: jax.Array, z: jax.Array, flip: jax.Array) -> jax.Array:
+        wrong = jax.scipy.special.ndtr(z) < flip
+        return (1.0 - 2.0 * c) * jnp.where(wrong, -1.0, 1.0)
+
+    task = own().replace(labels=jumping)
+    ends = [sl.effective_dynamics(task.replace(flip=flip), nodes=2**10) for flip in (0.1, 0.3)]
+    low, high = (flat(end.drift(START)) for end in ends)
+    with jax.enable_x64(True):
+        u = jnp.asarray(ends[0].ravel(START))
+        slope = jax.jacfwd(
+            lambda flip: eqx.tree_at(lambda m: m.task.flip, ends[0].model, flip).drift(u)
+        )(jnp.asarray(0.17))
+    np.testing.assert_allclose(np.asarray(slope), (high - low) / 0.2, rtol=1e-9)
+
+
 def test_rest_points_move_with_a_parameter() -> None:
     diagram = sl.effective_dynamics(own()).bifurcations(
         "flip", 0.05, 0.3, init={"M": [[[0.5]]], "R": [[[0.2]]]}, search_at=0.1

@@ -54,8 +54,8 @@ class MultiIndexTask(MultiIndexFamily):
     a ``def`` inside of a loop, closing over a number, compiles in every round. Write the function
     once, outside, and hand the number over in ``parameters``.
 
-    Derivatives in a parameter, and ``bifurcations``, assume that loss and labels move continuously
-    with it: a label that jumps where its noise crosses a parameter does not, at fixed nodes.
+    A parameter may be where a loss or a label jumps, as in ``where(ndtr(z) < flip, -1.0, 1.0)``:
+    the jump is located, and derivatives of the limit see it move.
 
     >>> import jax
     >>> hinge = lambda s, v, y: jax.nn.relu(1 - y * s[0])
