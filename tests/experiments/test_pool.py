@@ -112,7 +112,7 @@ def test_ctrl_c_and_kill(fakes: Path, tmp_path: Path, when: str) -> None:
         running.kill()
     else:
         os.killpg(running.pid, signal.SIGINT)
-    _, stderr = running.communicate(timeout=30)
+    _, stderr = running.communicate(timeout=120)
     assert gone(running.pid)
     assert not list(out.glob(".new-*"))
     finished = 0 if when == "at birth" else 1
