@@ -19,6 +19,8 @@ COARSE_NODES = 2**10
 DEFAULT_NODES = 2**14  # of ``model``, which is one rule for all states
 BESIDE = 0.03  # how far from a vector, relative to its size, a rule must hold
 EXAMPLES = 2  # vectors at which a rule is judged
+ROUGH = 1e-3  # below the noise of SGD, 1/√dim, up to dim = 10⁶
+FAIR = 10.0  # errors beyond so many times that are warned of
 POOR = 100.0  # errors beyond so many times rtol are warned of
 
 
@@ -45,10 +47,17 @@ class Limit(eqx.Module):
         self.model = model_of(task, step=self.step, nodes=many)
         self.coarse = model_of(task, step=self.step, nodes=min(many, COARSE_NODES))
 
-    def suited(self, vectors: jax.Array, *, smooth: bool = False) -> tuple[Model, float]:
+    def suited(
+        self, vectors: jax.Array, *, smooth: bool = False, rtol: float | None = None
+    ) -> tuple[Model, float]:
         """A model with expectations as accurate as asked for at these vectors, and its error.
 
         A few of them stand for all. Where nodes were given, they are what is used.
+
+        Args:
+            vectors: flat statistics, finite at least in part.
+            smooth: whether derivatives are needed.
+            rtol: the limit's own by default.
         """
         finite = np.flatnonzero(np.asarray(jnp.all(jnp.isfinite(vectors), axis=1)))
         few = vectors[finite[np.linspace(0, len(finite) - 1, EXAMPLES).round().astype(int)]]
@@ -58,7 +67,23 @@ class Limit(eqx.Module):
         few = jax.vmap(self.model.retract)(few + beside * jnp.max(jnp.abs(few), 1, keepdims=True))
         if self.nodes is not None:
             return self.model, max(float(self.model.errors(u[None]).relative[0]) for u in few)
-        return self.model.suited(few, self.rtol, smooth=smooth)
+        return self.model.suited(few, self.rtol if rtol is None else rtol, smooth=smooth)
+
+    def cheaper(self, vectors: jax.Array, where: str) -> Model:
+        """A model for many solutions, or noisy ones: with errors of 1e-3 at most if that is enough.
+
+        Warns in words where it is poor.
+        """
+        rtol = max(self.rtol, ROUGH)
+        model, error = self.suited(vectors, smooth=True, rtol=rtol)
+        if self.nodes is not None:
+            return self.coarse
+        if error > FAIR * rtol:
+            warn(
+                f"expectations are known to {error:.1g} of their size only {where}: "
+                "no rule within the budget is more accurate"
+            )
+        return model
 
     @property
     def coordinates(self) -> list[str]:

@@ -70,10 +70,14 @@ def sample_paths(  # noqa: D417 - a method: self needs no word
     seed = _checks.integer("seed", seed, least=0)
     starts, _ = start_vectors(self.model, self.task, init, runs)
     times = np.linspace(0, time, points)
-    rough, _ = follow(self.model, starts[:PILOTS], jnp.linspace(0, time, 11))
-    largest = time_step(self.model, rough.reshape(-1, rough.shape[-1]))
+    first = self.cheaper(starts, "at the start")
+    rough = follow(first, starts[:PILOTS], jnp.linspace(0, time, 11))[0].reshape(
+        -1, starts.shape[1]
+    )
+    model = self.cheaper(rough, "along these paths")
+    largest = time_step(model, rough)
     starts = jnp.broadcast_to(starts, (runs, starts.shape[1]))
-    values = euler_paths(self.coarse, starts, times, largest, dim, seed)
+    values = euler_paths(model, starts, times, largest, dim, seed)
     attrs = {"kind": "paths"} | self.provenance | {"dim": dim, "seed": seed}
     return to_dataset(self.model, values, times, attrs)
 

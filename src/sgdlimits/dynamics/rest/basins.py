@@ -77,8 +77,11 @@ def basins(  # noqa: D417 - a method: self needs no word
     seed = _checks.integer("seed", seed, least=0)
     starts = _starts(self.task, init, count, seed)
     vectors = flat(self.model, starts, len(next(iter(starts.values()))))
-    ends = ends_of(self.coarse, vectors, time)
-    sorted_ends = _sorted(self.model, self.coarse, ends, into)
+    model = self.cheaper(vectors, "at the starts")
+    ends = ends_of(model, vectors, time)
+    arrived = jnp.asarray(ends[np.all(np.isfinite(ends), axis=1)])
+    fine = self.suited(arrived, smooth=True)[0] if len(arrived) else model
+    sorted_ends = _sorted(fine, model, ends, into)
     return _summary(self.task, sorted_ends, share, self.provenance | {"time": time, "seed": seed})
 
 
