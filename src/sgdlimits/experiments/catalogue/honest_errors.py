@@ -21,6 +21,7 @@ ACCURACIES = (1e-2, 1e-3, 1e-4, 1e-5)  # asked for, one of them at each state
 FACTOR = 3.0  # a true error larger than so many times the stated one is a lie
 SURE = 4.0  # standard errors of brute force
 ROUNDING = 1e-9  # relative to the drift
+FLOOR = 1e-12  # smaller errors are drawn here
 PRECISIONS = (-3.0, 6.0)  # powers of ten
 
 
@@ -87,34 +88,31 @@ class HonestErrors(Settings):
         return cases.true - SURE * cases.brute_force > FACTOR * cases.stated + ROUNDING
 
     def draw(self, data: Data) -> Figure:
-        """True against stated errors; below the line is honest."""
-        figure, ((panel,),) = sl.plot.panels(1, 1, width=6.4, height=4.6)
-        cases = data["cases"]
-        floor = 1e-12
+        """True against stated errors: below the line is honest.
+
+        Unresolved: true errors that are not above the error of brute force.
+        """
+        figure, ((panel,),) = sl.plot.panels(1, 1, width=6.4, height=4.2)
+        cases, colours = data["cases"], sl.plot.style.PALETTE
         known = cases.true > SURE * cases.brute_force
-        palette = sl.plot.style.PALETTE
-        for smooth, colour, word in (
-            (1, palette["blue"], "analytic"),
-            (0, palette["vermillion"], "kinks or jumps"),
-        ):
-            mine = cases.smooth == smooth
-            for sure, fill in ((True, colour), (False, "none")):
-                some = cases.isel(case=np.flatnonzero((mine & (known == sure)).values))
-                label = f"{word}" if sure else f"{word}: not above the error of brute force"
+        for smooth, colour, word in ((1, "blue", "analytic"), (0, "vermillion", "with kinks")):
+            for sure, extra in ((True, ""), (False, ", unresolved")):
+                chosen = ((cases.smooth == smooth) & (known == sure)).values
+                some = cases.isel(case=np.flatnonzero(chosen))
+                if len(some.case) == 0:
+                    continue
                 panel.plot(
-                    np.maximum(some.stated, floor),
-                    np.maximum(some.true, floor),
+                    np.maximum(some.stated, FLOOR),
+                    np.maximum(some.true, FLOOR),
                     "o",
                     ms=4,
-                    color=colour,
-                    markerfacecolor=fill,
-                    label=label,
+                    color=colours[colour],
+                    markerfacecolor=colours[colour] if sure else "none",
+                    label=word + extra,
                 )
-        ends = np.array([floor, 10.0])
+        ends = np.array([FLOOR, 10.0])
         panel.plot(ends, ends, "k:", lw=1, label="true = stated")
         panel.plot(ends, FACTOR * ends, "k--", lw=1, label="true = 3 × stated")
-        panel.set(xscale="log", yscale="log", xlim=(floor / 2, 10), ylim=(floor / 2, 10))
-        panel.set(
-            xlabel="stated error of the drift, relative", ylabel="distance to brute force, relative"
-        )
-        return sl.plot.legend_below(figure, 2)
+        panel.set(xscale="log", yscale="log", xlim=(FLOOR / 2, 30), ylim=(FLOOR / 2, 30))
+        panel.set(xlabel="stated error / drift", ylabel="true error / drift")
+        return sl.plot.legend_below(figure, 3)
