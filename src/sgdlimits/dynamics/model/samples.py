@@ -59,7 +59,7 @@ def samples_of(
         mean = jnp.concatenate([center, mean])
     if rule.with_noise:
         mean = jnp.append(mean, 0.0)
-    y, z, weights = _place(task, rule, frame.factor, mean, state, c, b)
+    y, z, weights = _place(_Component(task, rule, frame.factor, mean, state, c, b))
     anchors, orthogonal = frame.parts(z)
     if task.labels is not None:
         labels = jnp.full(len(weights), jnp.asarray(task.labels)[c])
@@ -81,23 +81,28 @@ def samples_of(
 Placed = tuple[Float[Array, "m q"], Float[Array, "m q"], Float[Array, " q"]]
 
 
-def _place(
-    task: MultiIndexFamily,
-    rule: Quadrature,
-    F: Float[Array, "m m"],
-    mean: Float[Array, " m"],
-    state: JaxState,
-    c: Index,
-    b: Index,
-) -> Placed:
+class _Component(NamedTuple):
+    """Whose nodes are placed: fields mean + F z of component c, and block b of the rule."""
+
+    task: MultiIndexFamily
+    rule: Quadrature
+    F: Float[Array, "m m"]
+    mean: Float[Array, " m"]
+    state: JaxState
+    c: Index
+    b: Index
+
+
+def _place(of: _Component) -> Placed:
     """Nodes y = mean + F z, z, and their weights."""
+    rule, F, mean = of.rule, of.F, of.mean
     if rule.kind == "orthant":  # F is triangular in the order of the rule
         y, z, weights = orthant_nodes(mean[rule.order], F[rule.order], *jnp.asarray(rule.line))
         return y.T[jnp.argsort(rule.order)], z.T, weights
     if rule.kind == "lines":
-        return _on_lines(task, rule, F, mean, state, c, b)
-    nodes, weights = jnp.asarray(rule.nodes), jnp.asarray(rule.weights)[b]
-    z = nodes[c if len(nodes) > 1 else 0, b]
+        return _on_lines(of)
+    nodes, weights = jnp.asarray(rule.nodes), jnp.asarray(rule.weights)[of.b]
+    z = nodes[of.c if len(nodes) > 1 else 0, of.b]
     y = mean[:, None] + F @ z
     if rule.kinks.unknown:
         # nodes that stay while their weights carry the likelihood ratio: the same value, and a
@@ -109,16 +114,9 @@ def _place(
     return y, z, weights
 
 
-def _on_lines(
-    task: MultiIndexFamily,
-    rule: Quadrature,
-    F: Float[Array, "m m"],
-    mean: Float[Array, " m"],
-    state: JaxState,
-    c: Index,
-    b: Index,
-) -> Placed:
+def _on_lines(of: _Component) -> Placed:
     """Lines along the first direction, cut where something switches."""
+    rule, F, mean = of.rule, of.F, of.mean
     m, way = len(mean), F[:, 0]
     line = jnp.asarray(rule.line)
     cuts = place_of(jnp.asarray(rule.cuts))
@@ -129,13 +127,13 @@ def _on_lines(
         others = t[None]
     else:
         nodes = jnp.asarray(rule.nodes)
-        others, other_weights = nodes[c, b], jnp.asarray(rule.weights)[b]
+        others, other_weights = nodes[of.c, of.b], jnp.asarray(rule.weights)[of.b]
     count = len(other_weights)
     each_cut = cuts[:, None] if m > 2 else jnp.tile(cuts, (count, 1))
     bases = mean[:, None] + F[:, 1:] @ others
 
     def one(base: Array, cuts: Array) -> tuple[Array, Array]:
-        breaks = _breaks(task, rule, base, way, state, c)
+        breaks = _breaks(of, base)
         return piecewise(jnp.concatenate([breaks, cuts]), line)
 
     t, weights = jax.vmap(one, (1, 0), 1)(bases, each_cut)  # (nodes of a line, lines)
@@ -144,24 +142,18 @@ def _on_lines(
     return y.reshape(m, -1), z.reshape(m, -1), (other_weights * weights).ravel()
 
 
-def _breaks(
-    task: MultiIndexFamily,
-    rule: Quadrature,
-    base: Float[Array, " m"],
-    way: Float[Array, " m"],
-    state: JaxState,
-    c: Index,
-) -> Float[Array, " b"]:
-    """Where on the line base + t·way the gradient has kinks, and around its bends if asked for."""
+def _breaks(of: _Component, base: Float[Array, " m"]) -> Float[Array, " b"]:
+    """Where on the line base + t·F₁ the gradient has kinks, and around its bends if asked for."""
+    task, rule, way = of.task, of.rule, of.F[:, 0]
     m, count = field_count(task), len(base)
-    readout = state["v"] if task.trained else jnp.zeros(task.width)
+    readout = of.state["v"] if task.trained else jnp.zeros(task.width)
     grid = place_of(jnp.linspace(0.0, 1.0, CELLS + 1)[1:-1])
     grid = jnp.concatenate([jnp.array([-FAR]), grid, jnp.array([FAR])])
 
     def values(t: Array, chosen: Sequence[int]) -> Array:
         y = base + t * way
         noise = y[-1] if rule.with_noise else jnp.zeros(())
-        return candidates(task, c, y[:m], noise, readout)[jnp.array(chosen)]
+        return candidates(task, of.c, y[:m], noise, readout)[jnp.array(chosen)]
 
     hard, soft = rule.kinks.hard, rule.kinks.soft
     parts = [jnp.zeros(0)]
