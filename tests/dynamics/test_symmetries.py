@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import sgdlimits as sl
-from sgdlimits.dynamics.rest.symmetries import images_of, symmetries
+from sgdlimits.dynamics.rest import search
+from sgdlimits.dynamics.rest.symmetries import candidates, images_of, symmetries
 
 
 def images(task: sl.tasks.Task) -> np.ndarray:
@@ -54,3 +55,30 @@ def test_entries_that_are_nearly_equal_make_no_new_images() -> None:
     u = limit.ravel(state)
     assert len(images_of(group, u, 1e-3)) == 4  # the signs of two clusters, for either label
     assert len(images_of(group, u, 1e-12)) == 24 * 4  # control
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.5, 4), (0.5 + 1e-7, 2)])
+def test_a_task_that_is_nearly_symmetric_is_not(share: float, count: int) -> None:
+    """A neuron that fits one of two clusters: they can be exchanged if both are as likely."""
+    task = sl.tasks.MultiIndexTask(
+        loss=lambda fields, readout, label: 1 / (1 + fields[0] ** 4),
+        width=1,
+        anchors=["a", "b"],
+        means=[[1.0, 0.0], [0.0, 1.0]],
+        labels=[0, 1],
+        weights=[share, 1 - share],
+        precision=50.0,
+        ridge=0.3,
+    )
+    limit = sl.effective_dynamics(task)
+    (point,) = limit.fixed_points({"M": [[[1.2, 0.1]]], "R": [[[0.01]]]})
+    assert point.multiplicity == count
+
+
+def test_what_does_not_keep_a_point_at_rest_gives_no_images(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(search, "symmetries", lambda model, *_: candidates(model.task.layout))
+    limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=3, snr=4.0))  # odd: no symmetry
+    for point in limit.fixed_points(count=8):
+        assert point.multiplicity == 1

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
@@ -13,10 +14,10 @@ from sgdlimits._progress import progress
 from sgdlimits._types import Number, State, StateLike, WholeNumber
 from sgdlimits.dynamics.flow import follow, start_vectors
 from sgdlimits.dynamics.model import Limit, Model, as_state
-from sgdlimits.dynamics.rest.roots import are_roots, flat_dimensions, polish
+from sgdlimits.dynamics.rest.roots import RESIDUAL, are_roots, flat_dimensions, polish
 from sgdlimits.dynamics.rest.sets import one_per_signs, rest_sets, same_set
 from sgdlimits.dynamics.rest.stability import FLAT, null_space, spectrum_at
-from sgdlimits.dynamics.rest.symmetries import Symmetry, images_of, symmetries
+from sgdlimits.dynamics.rest.symmetries import FAIR, Symmetry, images_of, symmetries
 from sgdlimits.dynamics.rest.walk import slope
 
 LONG = 60.0  # how long random starts are followed to find where the dynamics takes them
@@ -232,15 +233,26 @@ def _described(
     for number, members in enumerate(sets):
         if number in done:
             continue
+        point = describe(model, members)
+        # a symmetry that holds nearly may take a rest point elsewhere
+        exact = [g for g in group if _rests(model, g(members[0]), point)]
         orbit = {number: members[0]}  # by number of the set, a new one if it was not found
-        for image in images_of(group, members[0], SAME)[1:]:
+        for image in images_of(exact, members[0], SAME)[1:]:
             there = _home(image, roots, home, ring=len(members) > 1)
             orbit.setdefault(-len(orbit) if there is None else there, image)
         done |= set(orbit)
-        point = describe(model, members)
         points.append(replace(point, orbit=[_state(model, u) for u in orbit.values()]))
     points.sort(key=lambda point: (ORDER[point.stability], point.kernel_dimension))
     return FixedPoints(points, searched)
+
+
+def _rests(model: Model, vector: np.ndarray, like: FixedPoint) -> bool:
+    """Whether the drift vanishes there as far as it does at a rest point that was found."""
+    size = np.max(np.abs(_drift(model, jnp.asarray(vector))))
+    return bool(size < RESIDUAL + 10 * like.residual + FAIR * like.error)
+
+
+_drift = eqx.filter_jit(lambda model, vector: model.drift(vector))
 
 
 def _home(image: np.ndarray, roots: np.ndarray, home: np.ndarray, *, ring: bool) -> int | None:
