@@ -29,9 +29,23 @@ def damped(
     x: Float[Array, " n"],
     step: Float[Array, " n"],
 ) -> Float[Array, " n"]:
-    """X + step, or that part of it at which ‖v‖ is least; x itself if it is less there."""
-    shares = 0.25 ** jnp.arange(SHARES)
-    sizes = jax.vmap(lambda share: jnp.linalg.norm(function(x + share * step)))(shares)
-    best = jnp.argmin(jnp.where(jnp.isfinite(sizes), sizes, jnp.inf))
-    better = sizes[best] < jnp.linalg.norm(function(x))
-    return jnp.where(better, x + shares[best] * step, x)
+    """X + step if that halves ‖v‖, else that part of it at which ‖v‖ is least, if only zero.
+
+    Most steps are good as they are: the others are tried one by one.
+    """
+    now = jnp.linalg.norm(function(x))
+
+    def unsettled(tried: tuple[Array, Array, Array]) -> Array:
+        number, _, least = tried
+        return (number < SHARES) & ~(least <= now / 2)
+
+    def another(tried: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        number, best, least = tried
+        share = 0.25**number
+        size = jnp.linalg.norm(function(x + share * step))
+        better = size < least  # not if it is nan
+        return number + 1, jnp.where(better, share, best), jnp.where(better, size, least)
+
+    none = (jnp.asarray(0), jnp.asarray(0.0), now)
+    _, share, _ = jax.lax.while_loop(unsettled, another, none)
+    return jnp.where(share > 0, x + share * step, x)

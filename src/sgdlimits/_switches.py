@@ -2,8 +2,8 @@
 
 Between switches a function made of smooth primitives is analytic. Switches are read from the
 function's jaxpr: ``max(a, b)`` and ``a < b`` switch where a − b changes sign, ``abs(a)`` and
-``sign(a)`` where a does. Saturating primitives (tanh, logistic, erf) have a *bend* there: smooth,
-but as good as a jump when their argument is large.
+``sign(a)`` where a does. Saturating primitives (tanh, logistic, erf, and exp, which is in many that
+people write) have a *bend* there: smooth, but as good as a jump when their argument is large.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne", "max", "min"}
 SIGNS = {"abs", "sign"}
-BENDS = {"tanh", "logistic", "erf", "erfc"}
+BENDS = {"tanh", "logistic", "erf", "erfc", "exp", "atan"}
 EXTREMES = {"reduce_max", "reduce_min"}
 MOST_COMPARED = 16  # entries of which an extreme is taken
 STEPS = {  # jumps at places that are not zeros of a few functions, or that a loop hides

@@ -3,6 +3,8 @@
 Against plain Sobol sums over data, and against rewritings of the same task.
 """
 
+import itertools
+import math
 from typing import Any
 
 import jax
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.optimize
+import scipy.special
 import scipy.stats
 from scipy.special import ndtri
 
@@ -34,8 +37,7 @@ def pair(loss: Any, **options: Any) -> Any:
         anchors=["mu"],
         means=[[1.0], [-1.0]],
         labels=[1.0, -1.0],
-        readout="trained",
-        **options,
+        **{"readout": "trained"} | options,
     )
 
 
@@ -236,3 +238,75 @@ def test_rest_points_of_the_binary_mixture_with_noise() -> None:
     largest = found[1].eigenvalues.real
     assert abs(largest[0]) < 1e-6
     assert largest[1] < -0.05
+
+
+STEEP: dict[str, Any] = {  # function, its value and its derivative in NumPy, and how steep
+    "tanh": (jnp.tanh, np.tanh, lambda x: np.cosh(np.clip(x, -300, 300)) ** -2, 330.0),
+    "softplus": (jax.nn.softplus, lambda x: np.logaddexp(0, x), scipy.special.expit, 128.0),
+    "ramp": (lambda x: jnp.clip(x, -1, 1), lambda x: np.clip(x, -1, 1), lambda x: abs(x) < 1, 4e3),
+}
+
+
+@pytest.mark.parametrize("name", STEEP)
+def test_units_so_steep_that_no_node_meets_their_bend(name: str) -> None:
+    """Every grid is then wrong in the same way, by a half or all of it: 0 was stated."""
+    unit, value, derivative, steep = STEEP[name]
+    precision, m, R, place = 0.0362, -1.67, 1.945, 0.3
+
+    def loss(fields: Any, readout: Any, label: Any) -> Any:
+        return (label - unit(steep * (fields[0] - place)) / steep) ** 2 / 2
+
+    def increment(s: float, mean: float, label: float) -> float:
+        x = steep * (s - place)
+        g = (value(x) / steep - label) * derivative(x)
+        along = 2 * g * (s - mean) * R / (m**2 + R)
+        return float((g**2 / precision - along) * scipy.stats.norm.pdf(s, mean, deviation))
+
+    deviation = math.sqrt((m**2 + R) / precision)
+    near = [place + sign * x / steep for x in (0, 0.5, 1, 2, 5, 10, 20, 40) for sign in (-1, 1)]
+    edges = sorted({*near, *(deviation * np.array([-12, -4, -1, 1, 4, 12])).tolist()})
+    true = -0.2 * R
+    for mean, label in ((m, 1.0), (-m, -1.0)):
+        pieces = [
+            scipy.integrate.quad(increment, *ends, args=(mean, label), epsabs=1e-14, epsrel=1e-11)
+            for ends in itertools.pairwise(edges)
+        ]
+        true += sum(piece[0] for piece in pieces) / 2
+    limit = sl.effective_dynamics(pair(loss, precision=precision, ridge=0.1, readout="fixed"))
+    state = {"M": [[m]], "R": [[R]]}
+    np.testing.assert_allclose(limit.drift(state)["R"][0, 0], true, rtol=1e-7)
+    assert limit.drift_error(state)["R"][0, 0] < 1e-5 * abs(true)
+
+
+def test_a_grid_that_misses_a_bend_says_so() -> None:
+    def loss(fields: Any, readout: Any, label: Any) -> Any:
+        return (label - jnp.tanh(330 * fields[0])) ** 2 / 660
+
+    task = pair(loss, precision=0.0362, ridge=0.1, readout="fixed")
+    state = {"M": [[-1.67]], "R": [[1.945]]}
+    right, wrong = (sl.effective_dynamics(task, nodes=nodes) for nodes in (None, 80))
+    gap = abs(right.drift(state)["R"][0, 0] - wrong.drift(state)["R"][0, 0])
+    assert gap > 1e-3
+    assert wrong.drift_error(state)["R"][0, 0] > gap / 3
+
+
+def test_vanishing_weights_hold_no_solution_though_their_jacobian_decays() -> None:
+    """A ReLU network that learns from zero: its drift there is of degree one, and not linear."""
+
+    def loss(fields: Any, readout: Any, label: Any) -> Any:
+        return jax.nn.softplus(-label * jnp.sum(readout * jax.nn.relu(fields)))
+
+    task = sl.tasks.MultiIndexTask(
+        loss=loss,
+        means=[[1.0], [0.0], [-1.0]],
+        labels=[1, -1, 1],
+        precision=17.32,
+        ridge=0.122,
+        readout="trained",
+    )
+    limit = sl.effective_dynamics(task, step=1.22)
+    (origin,) = limit.fixed_points({"v": [[0.0]], "M": [[[0.0]]], "R": [[[0.0]]]})
+    assert origin.stability == "unstable"
+    path = limit.solve({"v": [1e-5], "M": [[1e-5]], "R": [[1e-12]]}, time=200.0, points=3)
+    rate = np.log(path.v.values[2, 0] / path.v.values[1, 0]) / 100
+    np.testing.assert_allclose(origin.eigenvalues[0], rate, rtol=1e-2)

@@ -51,3 +51,15 @@ def test_zeros_and_their_derivatives() -> None:
     np.testing.assert_allclose(np.sin(2 * found[3]), 0, atol=1e-11)
     slopes = np.asarray(jax.jacfwd(zeros)(jnp.asarray(0.49)))
     np.testing.assert_allclose(slopes[:2], np.array([[1, 0], [-1 / 1.4, 1 / 1.4]]), atol=1e-9)
+
+
+def test_a_zero_of_a_function_that_is_flat_in_most_of_its_cell() -> None:
+    """As the second comparison of a clip is: the secant alone takes hundreds of steps."""
+    with jax.enable_x64(True):
+        for steep in (1e2, 1e4, 1e6):
+
+            def ramp(t: Any, steep: float = steep) -> Any:
+                return jnp.maximum(steep * (t - 0.3), -1.0)[None] - 1
+
+            (root, _), *_ = crossings(ramp, jnp.linspace(-2.0, 2.0, 9), 2)
+            np.testing.assert_allclose(root, 0.3 + 1 / steep, atol=1e-12)

@@ -14,7 +14,7 @@ from sgdlimits._types import WholeNumber
 WIDE = 2.0  # nodes are spread by the logistic law of this scale, wider than the normal one
 NOWHERE = 60.0  # a break that does not exist is put here, where the density is zero
 EDGE = 1e-12  # of the unit interval that nodes are spread over
-REFINED = 12  # steps of the search for a zero in its cell
+REFINED = 32  # steps of the search for a zero in its cell: half of them halve it
 
 
 def legendre(order: WholeNumber) -> Float64[np.ndarray, "2 order"]:
@@ -74,8 +74,9 @@ def crossings(
     """Zeros of each of the functions, at most so many, between points of the grid.
 
     Where there are fewer, the others are ``NOWHERE``. A zero is found in its cell by the Illinois
-    method without derivatives; one Newton step at the end makes it a smooth function of whatever
-    ``function`` depends on.
+    method without derivatives, and by bisection in turn, since a function may be flat in most of
+    the cell; one Newton step at the end makes it a smooth function of whatever ``function`` depends
+    on.
     """
     values = jax.vmap(function)(grid)  # (g, s)
     finite = jnp.isfinite(values[:-1]) & jnp.isfinite(values[1:])
@@ -89,9 +90,10 @@ def crossings(
         def value(t: Array) -> Array:
             return function(t)[index]
 
-        def step(_: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
+        def step(number: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
             a, b, fa, fb = state
-            t = jnp.where(fa == fb, (a + b) / 2, b - fb * (b - a) / jnp.where(fa == fb, 1, fb - fa))
+            halve = (fa == fb) | ((number % 2 == 0) & (fb != 0))
+            t = jnp.where(halve, (a + b) / 2, b - fb * (b - a) / jnp.where(fa == fb, 1, fb - fa))
             ft = value(t)
             same = ft * fb > 0  # the zero stays with a: its value is halved so that b is not stuck
             return jnp.where(same, a, b), t, jnp.where(same, fa / 2, fb), ft

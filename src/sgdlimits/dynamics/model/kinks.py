@@ -6,7 +6,7 @@ exponentials does: these, like the arguments of tanh, remain as bends.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -25,7 +25,7 @@ EXAMPLES = 16  # zeros of each candidate that are examined, and as many in the n
 BISECTIONS = 40
 CONTINUOUS = 1e-6  # a candidate that changes by more next to its zero jumps
 POINTS = 1024  # looked at in one call
-BESIDE = (1e-5, 1e-6)  # how far on either side of a zero gradients are compared
+BESIDE = (1e-7, 1e-8)  # how far on either side of a zero gradients are compared
 JUMP = 1e-5  # relative differences of gradients, or of their slopes, that are no rounding
 SAME = 1e-9  # relative distance of proportional functions
 
@@ -122,12 +122,12 @@ def _kinks(structure: Any, unseen: _Unseen) -> Kinks:
         with jax.enable_x64(True):
             if declared is None or not trusted:
                 return _examined(task, declared)
-            different = _different(task)
+            soft = _different(task, declared)
     except UnreadableError as reason:
         known = task.labels is not None
         return Kinks(declared or (), noise="none" if known else "field", unknown=str(reason))
     noise = "none" if task.labels is not None else "affine"
-    return Kinks(declared, tuple(i for i in different if i not in declared), noise)
+    return Kinks(declared, soft, noise)
 
 
 class _Look(NamedTuple):
@@ -182,7 +182,9 @@ def _examined(task: MultiIndexFamily, declared: tuple[int, ...] | None) -> Kinks
         noise = "affine" if np.max(np.abs(seen.label[..., 1])) < SAME else "smooth"
     return Kinks(
         hard=tuple(i for i in hard if by_fields[i]),
-        soft=tuple(i for i in different if i not in hard),
+        soft=_steepest(
+            values.reshape(-1, values.shape[-1]), (i for i in different if i not in hard)
+        ),
         noise="none" if task.labels is not None else noise,
         in_noise=in_noise,
     )
@@ -257,13 +259,13 @@ def _jumps(look: Any, lines: np.ndarray, roots: np.ndarray) -> np.ndarray:
     return result
 
 
-def _different(task: MultiIndexFamily) -> list[int]:
-    """Candidates that vary and are no multiples of one another at random points."""
+def _different(task: MultiIndexFamily, known: Sequence[int]) -> tuple[int, ...]:
+    """Candidates that vary and are no multiples of known ones or one another at random points."""
     rng, K, m = np.random.default_rng(0), task.width, field_count(task)
     points, readout = rng.normal(size=(LINES, m + 1)), rng.normal(size=(LINES, K))
     component = rng.integers(len(task.weights), size=LINES)
-    values = _values(task, *map(jnp.asarray, (component, points, readout)))
-    return _first_of_equals(np.asarray(values), m)
+    values = np.asarray(_values(task, *map(jnp.asarray, (component, points, readout))))
+    return _steepest(values, (i for i in _first_of_equals(values, m) if i not in known))
 
 
 @eqx.filter_jit
@@ -283,14 +285,32 @@ def _first_of_equals(values: np.ndarray, fields: int) -> list[int]:
         if np.ptp(column) == 0:
             continue
         for j in kept:
-            other = values[:, j]
-            rest = column - other * (column @ other) / (other @ other)
-            if np.abs(rest).max() <= SAME * np.abs(column).max():
+            if _proportional(column, values[:, j]):
                 kept[j] = True
                 break
         else:
             kept[i] = i >= fields
     return [i for i, counts in kept.items() if counts]
+
+
+def _steepest(values: np.ndarray, chosen: Iterable[int]) -> tuple[int, ...]:
+    """Of all multiples of each of the columns, the largest: what saturates first.
+
+    Columns that do not change their sign have no zeros.
+    """
+    result = []
+    for i in chosen:
+        if np.min(values[:, i]) >= 0 or np.max(values[:, i]) <= 0:
+            continue
+        finite = np.flatnonzero(np.all(np.isfinite(values), axis=0))
+        alike = [int(j) for j in finite if _proportional(values[:, j], values[:, i])]
+        result.append(max(alike, key=lambda j: np.abs(values[:, j]).max()))
+    return tuple(result)
+
+
+def _proportional(column: np.ndarray, other: np.ndarray) -> bool:
+    rest = column - other * (column @ other) / (other @ other)
+    return bool(np.abs(rest).max() <= SAME * np.abs(column).max())
 
 
 def _is_of_label(task: MultiIndexFamily, i: int) -> bool:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -16,6 +16,7 @@ from sgdlimits._types import Index
 from sgdlimits.dynamics.model.base import Errors, Model, Vector, model_of
 from sgdlimits.dynamics.model.committee import committee_moments
 from sgdlimits.dynamics.model.frame import Frame, JaxState, frame_of
+from sgdlimits.dynamics.model.kinks import candidates
 from sgdlimits.dynamics.model.moments import Moments, motion
 from sgdlimits.dynamics.model.quadrature import (
     MOST_NODES,
@@ -43,6 +44,8 @@ STUDENT = 1.5  # for deviations that are themselves estimated from nine rules
 BY_CHANCE = 6.0  # standard errors by which plain random nodes may be off
 CHUNK = 1024  # nodes whose gradients are in the fastest memory at once
 WORTH = 1 / 3  # a drift that jumps must be better than others by this factor
+BEND, FEWEST = 2.0, 3  # arguments below this are in the bend; nodes that must be there
+NEVER = 1e-7  # a bend with less weight than this on one side is out of reach
 SMALL = 1e-20  # squared lengths of means below this are zero
 
 
@@ -88,7 +91,8 @@ class MultiIndexModel(Model):
         """The spread over rules that have little in common with this one but their size.
 
         All of them may be wrong alike, where the loss is not what it is taken to be: so the rule is
-        also compared with random nodes that know nothing of the loss.
+        also compared with random nodes that know nothing of the loss. Where no node meets the bend
+        of a steep unit nothing is known, and the error is as large as what is averaged.
         """
         if self.exact:
             return super().errors(vectors)
@@ -98,7 +102,14 @@ class MultiIndexModel(Model):
             plain, _ = _by_all(self._sized(PROBE), as_arrays(probes(self.task)), vectors)
             gap = jnp.abs(drifts[0] - plain.mean(0))
             chance = plain.std(0, ddof=1) / len(plain) ** 0.5
+            if bool(jnp.any(gap - BY_CHANCE * chance > error)):
+                # they may have missed what is rare and large, as this rule would know
+                own = jnp.stack([_deviations(self, vector) for vector in vectors])
+                chance = jnp.maximum(chance, own / (len(plain) * PROBE.nodes) ** 0.5)
             error = jnp.maximum(error, gap - BY_CHANCE * chance)
+        if self.rule.kinks.soft and not self.rule.bends:
+            missed = _bends(self, vectors).missed[:, None]
+            error = jnp.where(missed, jnp.maximum(error, scales[:, None]), error)
         return Errors(error, scales)
 
     @property
@@ -136,7 +147,9 @@ class MultiIndexModel(Model):
         best, least, skipped = self, math.inf, ""
         most = MOST_NODES if rtol >= USUAL else 4 * MOST_NODES
         reach = np.max(np.asarray(_reach(self, vectors)), axis=0)
-        allowed = sizes(self.task, most, smooth=smooth, reach=reach)
+        soft = self.rule.kinks.soft
+        bent = float(jnp.max(_bends(self._sized(PROBE), vectors).deviation)) if soft else 0.0
+        allowed = sizes(self.task, most, smooth=smooth, reach=reach, bent=bent)
         for number, size in enumerate(allowed):
             last = [*(other.kind for other in allowed[number + 1 :]), ""][0] != size.kind
             hopeless = typical_error(size) > UNLIKELY * rtol
@@ -378,6 +391,50 @@ def _reach(model: MultiIndexModel, vectors: Float[Array, "q n"]) -> Float[Array,
     """How far the fields move along each direction of their frame."""
     frame = jax.vmap(lambda vector: model._frame(model.unravel(vector)))(vectors)
     return jnp.linalg.norm(frame.factor, axis=1)
+
+
+class _Bends(NamedTuple):
+    """How steeply saturating units bend at each of some vectors."""
+
+    deviation: Float[Array, " q"]  # largest standard deviation of an argument
+    missed: Bool[Array, " q"]  # whether nodes lie on both sides of a bend, and none or few in it
+
+
+@eqx.filter_jit
+def _bends(model: MultiIndexModel, vectors: Float[Array, "q n"]) -> _Bends:
+    task, chosen = model.task, jnp.array(model.rule.kinks.soft)
+
+    def at(vector: Vector) -> _Bends:
+        state = model.unravel(vector)
+        frame, readout = model._frame(state), state["v"] if task.trained else jnp.zeros(task.width)
+
+        def one(c: Index) -> _Bends:
+            samples = samples_of(task, model.rule, frame, state, c, jnp.asarray(0))
+            known = task.labels is not None
+            y = samples.fields if known else jnp.concatenate([samples.anchors, samples.fields])
+            values = jax.vmap(candidates, (None, None, 1, None, None), 1)(
+                task, c, y, jnp.zeros(()), readout
+            )[chosen]
+            weights = samples.weights / jnp.sum(samples.weights)
+            centred = values - (values @ weights)[:, None]
+            above, below = (
+                jnp.where(side, weights, 0.0).sum(1) for side in (values > 0, values < 0)
+            )
+            crossed = jnp.minimum(above, below) > NEVER
+            inside = [jnp.sum((s * values > 0) & (s * values < BEND), axis=1) for s in (1, -1)]
+            few = (jnp.minimum(*inside) < 1) | (sum(inside) < FEWEST)
+            return _Bends(jnp.sqrt(jnp.max(centred**2 @ weights)), jnp.any(crossed & few))
+
+        each = jax.lax.map(one, jnp.arange(len(task.weights)))
+        return _Bends(jnp.max(each.deviation), jnp.any(each.missed))
+
+    return jax.lax.map(at, vectors)
+
+
+@eqx.filter_jit
+def _deviations(model: MultiIndexModel, vector: Vector) -> Vector:
+    """Standard deviation of one sample's motion."""
+    return jnp.sqrt(jnp.maximum(jnp.diagonal(model.diffusion(vector)) / model.step, 0.0))
 
 
 @eqx.filter_jit

@@ -17,11 +17,12 @@ AFFINE_NOISE_ORDER = 5  # at least: exact up to its ninth power, as in every squ
 SMOOTH_NOISE_ORDER = 20  # for labels that depend on noise in other ways
 ORTHANT_DIMS = 5  # beyond it a rule in every orthant has too few nodes per variable
 BONUS = 2  # of nodes to choose: a rule of a whole order may have more than asked for
-STEEP = 3.0  # fields that vary by more than this may see a saturating unit as a jump
+STEEP = 3.0  # a saturating unit whose argument varies by more than this is nearly a jump
 LINE_ORDER = 8  # of the Gauss rule in each piece of a line
 LEAST_ORDER, MOST_ORDER = 6, 20  # the same where there is one line, or a plane of lines
 ROOTS = 2  # zeros of each switch looked for on a line; more are rare
-AROUND = 3  # breaks at each bend: one on either side too
+AROUND = 5  # breaks at each bend: two on either side too
+STRETCHED = (0.7, 1.4)  # pieces around bends, in rules whose spread is the error
 PLANE_PIECES = 6  # of the second variable, where the kinks left in it are not known
 MIRRORED = 3  # of the smallest directions are integrated with pairs of mirror images
 REPLICATES, LOWER = 8, 3  # other rules whose spread is the error: random ones, Gauss rules
@@ -56,6 +57,7 @@ class Quadrature(eqx.Module):
     weights: Any = None  # (blocks, q)
     line: Any = None  # nodes and weights, (2, order)
     cuts: Any = None  # of each line, anywhere (q,); or of the second of two variables
+    stretch: Any = None  # by which the pieces around bends are longer
     order: Any = None  # in which fields are taken, where one comes after the other
     orders: Any = None  # of a Gauss–Hermite grid along each direction
     noise: Any = None  # nodes and weights of the label noise, (2, order)
@@ -88,6 +90,7 @@ def sizes(
     *,
     smooth: bool = False,
     reach: Sequence[float] | None = None,
+    bent: float = 0.0,
 ) -> list[Size]:
     """The rules that a task allows, those that mostly need fewest nodes first.
 
@@ -99,6 +102,7 @@ def sizes(
         smooth: leave out random nodes that cross kinks, since then the drift jumps a little.
         reach: how far the fields move along each direction of their frame; directions in which
             they hardly move need few nodes. By default all count the same.
+        bent: how far the arguments of saturating units move.
     """
     kinks, m = kinks_of(task), field_count(task)
     if task.labels is not None and math.isinf(task.precision) and not task.spike.any():
@@ -110,7 +114,7 @@ def sizes(
     reach = [1.0] * m if reach is None else reach
     if kinks.smooth:
         grids = [grid for count in GRIDS if count <= 2 * most for grid in _grids(reach, count)]
-        steep = kinks.soft and max(reach) > STEEP
+        steep = kinks.soft and bent > STEEP
         return [*dict.fromkeys(grids), *sobol, *(_lines(kinks, m, random) if steep else ())]
     if m + (kinks.noise == "field") <= 2:
         return _lines(kinks, m, random)
@@ -206,18 +210,23 @@ def _made(size: Size, kinks: Kinks, m: int, components: int, seed: int) -> Quadr
         nodes, weights = _sobol(components, m, count, seed, MIRRORED if kinks.smooth else 0)
         return Quadrature("sobol", kinks, nodes=nodes, weights=weights, noise=noise)
     pieces = 2 + breaks_of(kinks, m, size.bends)
+    stretch = rng.uniform(*STRETCHED) if seed else 1.0
     if m <= 2:
         parts = 2 if all(i < m for i in kinks.hard) and not size.bends else PLANE_PIECES
         cuts = (np.arange(1, parts) + rng.uniform(-0.3, 0.3, parts - 1)) / parts
         each = (count / (pieces + parts - 2) / (parts + 1 if m == 2 else 1)) ** (1 / m)
         line = gaussian.legendre(int(np.clip(each, LEAST_ORDER, MOST_ORDER)))
-        return Quadrature("lines", kinks, size.bends, line=line, cuts=cuts, noise=noise)
+        return Quadrature(
+            "lines", kinks, size.bends, line=line, cuts=cuts, stretch=stretch, noise=noise
+        )
     line = gaussian.legendre(LINE_ORDER)
     each = pieces * LINE_ORDER
     lines = max(16, count // each)
     nodes, weights = _sobol(components, m - 1, lines, seed, MIRRORED, BLOCK // each)
     anywhere = rng.uniform(0.2, 0.8, nodes.shape[-1])
-    return Quadrature("lines", kinks, size.bends, nodes, weights, line, anywhere, noise=noise)
+    return Quadrature(
+        "lines", kinks, size.bends, nodes, weights, line, anywhere, stretch, noise=noise
+    )
 
 
 def _turned(orders: Sequence[int], rng: np.random.Generator) -> np.ndarray:

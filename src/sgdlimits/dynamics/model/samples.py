@@ -18,7 +18,8 @@ from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 CELLS = 40  # of a line, in each of which a switch may be zero once
 FAR = 8.5  # where lines end
-BENT = 6.0  # arguments of tanh or logistic beyond this are in its flat part
+BENT = 6.0  # arguments of tanh or logistic beyond this are in its flat part, but for a tail
+TAIL = 4.0  # times that: beyond it nothing is left, exp(−24)
 
 
 class Samples(NamedTuple):
@@ -168,8 +169,8 @@ def _breaks(of: _Component, base: Float[Array, " m"]) -> Float[Array, " b"]:
         roots = crossings(lambda t: values(t, soft), grid, ROOTS)
         slopes = jax.vmap(jax.vmap(jax.jacfwd(lambda t: values(t, soft))))(roots)
         steep = jnp.abs(jnp.diagonal(slopes, axis1=0, axis2=2).T)
-        width = jax.lax.stop_gradient(BENT / jnp.maximum(steep, BENT / NOWHERE))
-        parts.extend(part.ravel() for part in (roots - width, roots, roots + width))
+        width = jax.lax.stop_gradient(BENT / jnp.maximum(steep, BENT / NOWHERE)) * rule.stretch
+        parts.extend((roots + k * width).ravel() for k in (-TAIL, -1.0, 0.0, 1.0, TAIL))
     return jnp.concatenate(parts)
 
 

@@ -1,30 +1,32 @@
 """Zeros of the drift: damped Gauss–Newton from many starts."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from sgdlimits._newton import damped, least_norm_step
-from sgdlimits._types import Index
 from sgdlimits.dynamics.model import Model, Vector
 from sgdlimits.dynamics.rest.stability import FLAT, linearisation, residual
 
 RESIDUAL = 1e-9  # a root: every component of the drift is below this
-STILL = 1e-11  # a round that moves less than this was the last
+STILL = 1e-11  # a step shorter than this was the last
+SAME = 1e-3  # roots closer than this, relative to 1 + their size, are not new
 ROUND, ROUNDS = 4, 32  # steps; 128 are enough for the slow convergence to roots of high order
 PATIENCE = 3  # rounds in which the drift must have halved
 BATCH, SMALL_BATCH = 32, 8  # one compilation, whatever the number of starts
 
 
-def polish(model: Model, starts: np.ndarray) -> np.ndarray:
+def polish(model: Model, starts: np.ndarray, known: np.ndarray | None = None) -> np.ndarray:
     """Damped Gauss–Newton steps of least norm towards h = 0 from every start.
 
     Steps of least norm do not move along directions in which the drift is flat, so that a start
-    near a ring of rest points ends on the ring, wherever it is closest.
+    near a ring of rest points ends on the ring, wherever it is closest. Those that come near a
+    known root are left there.
     """
     starts = np.asarray(starts)
     vectors, active = starts.copy(), np.arange(len(starts))
@@ -32,15 +34,23 @@ def polish(model: Model, starts: np.ndarray) -> np.ndarray:
     for number in range(ROUNDS):
         if len(active) == 0:
             break
-        moved, size = _batched(_steps, model, starts[active], vectors[active])
-        still = np.max(np.abs(moved - vectors[active]), axis=1) < STILL
+        vectors[active], size, last = _batched(_steps, model, starts[active], vectors[active])
         sizes[number, active] = size
         stuck = np.full(len(active), False)
         if number >= PATIENCE:
             stuck = size > 0.5 * sizes[number - PATIENCE, active]
-        vectors[active] = moved
-        active = active[~(still | stuck)]
+        active = active[(last >= STILL) & ~stuck]
+        if known is not None:
+            active = active[~are_near(known, vectors[active], SAME)]
     return vectors
+
+
+def are_near(known: np.ndarray, vectors: np.ndarray, apart: float) -> np.ndarray:
+    """Which of the vectors are as close to a known one, relative to 1 + their size."""
+    if len(known) == 0 or len(vectors) == 0:
+        return np.zeros(len(vectors), dtype=bool)
+    gaps = np.array([np.min(np.max(np.abs(known - vector), axis=1)) for vector in vectors])
+    return gaps <= apart * (1 + np.max(np.abs(vectors), axis=1))
 
 
 def are_roots(model: Model, vectors: np.ndarray) -> np.ndarray:
@@ -61,25 +71,41 @@ def flat_dimensions(model: Model, vectors: np.ndarray) -> np.ndarray:
 @eqx.filter_jit
 def _steps(
     model: Model, origins: Float[Array, "runs n"], vectors: Float[Array, "runs n"]
-) -> tuple[Float[Array, "runs n"], Float[Array, " runs"]]:
-    """A round of steps, each on the branch of the drift that its origin is on, and what is left."""
+) -> tuple[Float[Array, "runs n"], Float[Array, " runs"], Float[Array, " runs"]]:
+    """A round of steps, each on the branch of the drift that its origin is on.
 
-    def one(origin: Vector, vector: Vector) -> tuple[Vector, Float[Array, ""]]:
+    With the vectors come the sizes of the drift that is left, and of the last steps.
+    """
+
+    def one(origin: Vector, vector: Vector) -> tuple[Vector, Float[Array, ""], Float[Array, ""]]:
         drift, project = model.branch(origin)
 
         def equations(vector: Vector) -> Float[Array, " m"]:
             return jnp.concatenate([drift(vector), model.constraint(vector)])
 
-        def step(_: Index, vector: Vector) -> Vector:
-            full = least_norm_step(jax.jacfwd(equations)(vector), equations(vector))
-            return damped(equations, vector, full)
+        def step(walk: _Walk) -> _Walk:
+            full = least_norm_step(jax.jacfwd(equations)(walk.vector), equations(walk.vector))
+            moved = damped(equations, walk.vector, full)
+            return _Walk(walk.steps + 1, moved, jnp.max(jnp.abs(moved - walk.vector)))
+
+        def moving(walk: _Walk) -> Bool[Array, ""]:
+            return (walk.steps < ROUND) & (walk.last >= STILL)
 
         # a step along a ring may leave the states, where the drift means nothing
-        vector = project(model.retract(vector))
-        vector = project(jax.lax.fori_loop(0, ROUND, step, vector))
-        return vector, jnp.max(jnp.abs(equations(vector)))
+        start = _Walk(jnp.asarray(0), project(model.retract(vector)), jnp.asarray(jnp.inf))
+        walk = jax.lax.while_loop(moving, step, start)
+        vector = project(walk.vector)
+        return vector, jnp.max(jnp.abs(equations(vector))), walk.last
 
     return jax.vmap(one)(origins, vectors)
+
+
+class _Walk(NamedTuple):
+    """Towards a root: steps done, where they lead, and the size of the last one."""
+
+    steps: Array
+    vector: Vector
+    last: Array
 
 
 @eqx.filter_jit

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -14,7 +15,14 @@ from sgdlimits._progress import progress
 from sgdlimits._types import Number, State, StateLike, WholeNumber
 from sgdlimits.dynamics.flow import follow, start_vectors
 from sgdlimits.dynamics.model import Limit, Model, as_state
-from sgdlimits.dynamics.rest.roots import RESIDUAL, are_roots, flat_dimensions, polish
+from sgdlimits.dynamics.rest.roots import (
+    RESIDUAL,
+    SAME,
+    are_near,
+    are_roots,
+    flat_dimensions,
+    polish,
+)
 from sgdlimits.dynamics.rest.sets import one_per_signs, rest_sets, same_set
 from sgdlimits.dynamics.rest.stability import FLAT, null_space, spectrum_at
 from sgdlimits.dynamics.rest.symmetries import FAIR, Symmetry, images_of, symmetries
@@ -24,8 +32,10 @@ LONG = 60.0  # how long random starts are followed to find where the dynamics ta
 NEARBY = 0.02  # how far to look for other rest points around one
 TOGETHER = 8  # starts at once
 QUIET = 4  # so many times in a row nothing new: a search that is not cheap is over
-SAME = 1e-3  # rest points closer than this, relative to 1 + their size, are not new
 CLOSE = 0.02  # a start that ends closer than this to a rest point has come to it
+ROUGH = 1e-3  # error of the drift that a search may have; roots are polished with another one
+EDGE = 1e-6  # eigenvalues of R below this are zero
+GROWN = 1.05  # a distance that has grown by more has grown
 ORDER = {"stable": 0, "marginal": 1, "unstable": 2}
 
 
@@ -38,7 +48,8 @@ class FixedPoint:
         residual: largest component of the drift there, by the rule that found it.
         error: of the drift there, by its own estimate; zero where expectations are exact.
         eigenvalues: of the Jacobian in the limit's coordinates (on the sphere, along it), by
-            falling real part.
+            falling real part. Where the drift has no derivative, as where a neuron vanishes, and
+            solutions leave that the Jacobian holds, the first is the rate at which they do.
         stability: "stable" if all directions decay, "unstable" if one grows, else "marginal": to
             first order nothing grows, but something is neutral, as along a ring of rest points.
         kernel_dimension: dimension of the manifold of rest points through it; 0 for a point.
@@ -157,7 +168,10 @@ def _roots(
     follow_too: bool,
 ) -> tuple[np.ndarray, str]:
     """Zeros of the drift with few quadrature nodes, and in words how the search went."""
-    model, begun = limit.coarse, time.monotonic()
+    begun = time.monotonic()
+    model = limit.coarse
+    if limit.nodes is None and not model.exact:
+        model, _ = limit.suited(jnp.asarray(starts), smooth=True, rtol=ROUGH)
     roots, quiet, tried, lost, ending = np.zeros((0, starts.shape[1])), 0, 0, 0, ""
     known = roots
     with progress("searching rest points", len(starts)) as advance:
@@ -168,16 +182,18 @@ def _roots(
             if follow_too:
                 ends, finished = follow(model, jnp.asarray(padded), jnp.linspace(0.0, LONG, 2))
                 arrived = np.asarray(ends[: len(batch), -1])[np.asarray(finished)[: len(batch)]]
-                batch = np.concatenate([batch, arrived])
-            polished = polish(model, batch)
+                fresh = arrived[~are_near(known, arrived, SAME)]
+                tried += len(arrived) - len(fresh)
+                batch = np.concatenate([batch, fresh])
+            polished = polish(model, batch, known)
             at_rest = are_roots(model, polished)
-            found = polished[at_rest]
+            found = polished[at_rest & ~are_near(known, polished, SAME)]
             new = _news(model, known, found)
             for root in new:
-                if len(_not_in(known, root[None])):
+                if not are_near(known, root[None], SAME)[0]:
                     known = np.concatenate([known, images_of(group, root, SAME)])
             # a cusp of the drift, as where all weights vanish, is reached by the flow alone
-            lost += len(_not_in(known, polished[~at_rest], CLOSE))
+            lost += int(np.sum(~are_near(known, polished[~at_rest], CLOSE)))
             tried, roots = tried + len(batch), np.concatenate([roots, found])
             quiet = 0 if len(new) else quiet + 1
             advance(len(padded))
@@ -193,21 +209,12 @@ def _roots(
 
 
 def _news(model: Model, known: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Those found that are not known, nor on a ring of which points are."""
-    new = _not_in(known, found)
-    if len(new) == 0 or len(known) == 0:
-        return new
-    on_ring = flat_dimensions(model, new) > 0
-    is_new = [not (r and same_set(known, u, ring=True)) for u, r in zip(new, on_ring, strict=True)]
-    return new[is_new]
-
-
-def _not_in(known: np.ndarray, vectors: np.ndarray, apart: float = SAME) -> np.ndarray:
-    """Those of the vectors that are close to no known one."""
-    if len(known) == 0 or len(vectors) == 0:
-        return vectors
-    gaps = np.array([np.min(np.max(np.abs(known - vector), axis=1)) for vector in vectors])
-    return vectors[gaps > apart * (1 + np.max(np.abs(vectors), axis=1))]
+    """Those found that are not on a ring of which points are known."""
+    if len(found) == 0 or len(known) == 0:
+        return found
+    on_ring = flat_dimensions(model, found) > 0
+    old = [r and same_set(known, u, ring=True) for u, r in zip(found, on_ring, strict=True)]
+    return found[~np.array(old)]
 
 
 def _described(
@@ -233,7 +240,7 @@ def _described(
     for number, members in enumerate(sets):
         if number in done:
             continue
-        point = describe(model, members)
+        point = _followed(model, members[0], describe(model, members))
         # a symmetry that holds nearly may take a rest point elsewhere
         exact = [g for g in group if _rests(model, g(members[0]), point)]
         orbit = {number: members[0]}  # by number of the set, a new one if it was not found
@@ -265,11 +272,7 @@ def describe(model: Model, members: np.ndarray) -> FixedPoint:
     """A connected set of rest points, seen from the first of its members."""
     vector = members[0]
     spectrum = spectrum_at(model, vector)
-    names = model.task.layout.coordinates
-    directions = [
-        {n: float(x) for n, x in zip(names, column, strict=True) if abs(x) > 1e-6}
-        for column in spectrum.growing.T
-    ]
+    directions = [_components(model, column) for column in spectrum.growing.T]
     state = _state(model, vector)
     return FixedPoint(
         state=state,
@@ -282,6 +285,45 @@ def describe(model: Model, members: np.ndarray) -> FixedPoint:
         representatives=[_state(model, other) for other in members[1:]],
         orbit=[state],
     )
+
+
+def _followed(model: Model, vector: np.ndarray, point: FixedPoint) -> FixedPoint:
+    """The point, if starts beside it come back to it.
+
+    At the edge of the states, as where a neuron vanishes, a drift may have no derivative, and one
+    that decays along all lines through the point may still lead away from it.
+    """
+    edge = not model.exact and float(model.margin(jnp.asarray(vector))) < EDGE
+    if point.stability != "stable" or not edge:
+        return point
+    beside = np.random.default_rng(0).normal(size=(TOGETHER, len(vector))) * EDGE**0.5
+    starts = _retracted(model, jnp.asarray(vector + beside * (1 + np.abs(vector))))
+    first, _ = follow(model, starts, jnp.linspace(0.0, LONG, 2))
+    second, finished = follow(model, first[:, -1], jnp.linspace(0.0, LONG, 2))
+    before, after = (np.asarray(part[:, -1]) - vector for part in (first, second))
+    sizes = np.linalg.norm(before, axis=1), np.linalg.norm(after, axis=1)
+    grown = np.asarray(finished) & (sizes[1] > GROWN * sizes[0]) & (sizes[1] > RESIDUAL)
+    if not np.any(grown):
+        return point
+    rates = np.log(sizes[1][grown] / sizes[0][grown]) / LONG
+    values = np.concatenate([[np.max(rates)], point.eigenvalues[1:]])
+    way = after[grown][np.argmax(rates)] / sizes[1][grown][np.argmax(rates)]
+    return replace(
+        point,
+        eigenvalues=values,
+        stability="unstable",
+        unstable_directions=[_components(model, way)],
+    )
+
+
+def _components(model: Model, direction: np.ndarray) -> dict[str, float]:
+    names = model.task.layout.coordinates
+    return {n: float(x) for n, x in zip(names, direction, strict=True) if abs(x) > 1e-6}
+
+
+@eqx.filter_jit
+def _retracted(model: Model, vectors: jnp.ndarray) -> jnp.ndarray:
+    return jax.vmap(model.retract)(vectors)
 
 
 def _state(model: Model, vector: np.ndarray) -> State:

@@ -189,6 +189,8 @@ def _by_walks(model: Model, groups: list[np.ndarray], rings: dict[int, Signs]) -
     if len(groups) > MOST_GROUPS:
         return partition.parts(range(len(groups)))
     for position, number in enumerate(long):
+        if any(partition.find(number) == partition.find(other) for other in long[:position]):
+            continue  # it is on a curve that was walked
         curve = traced(model, groups[number][0])
         for other in rings:
             if other != number and _gap(curve, groups[other][0]) < STRIDE:
