@@ -37,6 +37,9 @@ def test_spiked_tensors_at_the_equator(order: int) -> None:
         theory.spiked_tensor.radius_variance(order=k),
     ]
     np.testing.assert_allclose(found.covariance, np.diag(expected), rtol=1e-9, atol=1e-9)
+    early = sde.covariance(0.1, init=np.diag([1.0, 2.0]))[1, 1]
+    closed = theory.spiked_tensor.transient_radius_variance(0.1, order=k)
+    np.testing.assert_allclose(early, closed, rtol=1e-9)
     assert found.unbounded == []
     assert sde.rank == 2
     printed = 4 * k * (k - 1) / (2 * 4 * k**2)  # drift −4k², noise 2√(k(k−1))

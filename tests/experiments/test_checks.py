@@ -165,3 +165,25 @@ def test_numbers_for_machines() -> None:
     told = checks.exact("x", 1.0, 1.0, 0.1, note="why").as_dict()
     assert told["status"] == "passed"
     assert told["note"] == "why"
+
+
+def test_each_value_of_a_parameter_has_its_check() -> None:
+    """Arrays over the parameter are taken at its value, functions are called with it."""
+    means = xr.DataArray([1.0, 2.0], {"snr": [1.0, 2.0]}, "snr")
+    ends = means + xr.DataArray(normal(2, 400), dims=("snr", "run"))
+    for expected in (means, lambda snr: snr):
+        told = checks.each("snr", checks.mean, "m, λ = {:g}", ends, expected, note="said")
+        assert [check.name for check in told] == ["m, λ = 1", "m, λ = 2"]
+        assert [check.expected for check in told] == [1.0, 2.0]
+        assert [check.status for check in told] == ["passed", "passed"]
+        assert {check.note for check in told} == {"said"}
+    wrong = checks.each("snr", checks.mean, "m, λ = {:g}", ends, 1.0, printed=lambda snr: 5 * snr)
+    assert [check.status for check in wrong] == ["erratum", "failed"]
+
+
+def test_paths_of_one_statistic_are_arrays_too() -> None:
+    times = np.linspace(0, 1, 11)
+    limit = xr.Dataset({"m": ("time", times)}, {"time": times})
+    runs = limit + xr.DataArray(normal(50, 11), dims=("run", "time"))
+    assert checks.path("m", runs.m, limit.m) == checks.path("m", runs, limit, "m")
+    assert checks.path("m", runs.m, limit.m + 1).status == "failed"

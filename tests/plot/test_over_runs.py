@@ -110,3 +110,14 @@ def test_words_have_a_point_each() -> None:
 def test_wrong_counts_are_named(hits: list[Any]) -> None:
     with pytest.raises(sl.InputError, match=r"^hits"):
         proportions(hits, 10, ["a", "b"])
+
+
+def test_the_limit_is_a_line_on_top_of_runs() -> None:
+    solution = values().mean("run")
+    figure = runs(values(), limit=solution)
+    assert labels(figure) == ["SGD, 25 of 30 runs", "limit, dim → ∞"]
+    *thin, line = figure.axes[0].lines
+    np.testing.assert_array_equal(line.get_ydata(), solution)
+    assert line.get_zorder() > max(run.get_zorder() for run in thin)
+    with pytest.raises(sl.InputError, match=r"limit with the dims .* is not allowed"):
+        runs(values(), limit=values())

@@ -101,3 +101,14 @@ def test_runs_over_a_parameter_are_refused_by_other_pictures(pca: xr.Dataset) ->
     both = sl.results.over("snr", [1.0, 2.0], lambda _: pca.assign(flags))
     with pytest.raises(sl.InputError, match="runs over snr are not allowed: choose one entry"):
         sl.plot.plane(both, None, "m", "r2")
+
+
+def test_other_data_of_the_same_value_are_drawn_beside() -> None:
+    seen = []
+    facets(data(), "snr", lambda _, *parts: seen.append(parts), 2 * data(), data() + 1)
+    for first, second, third in seen:
+        xr.testing.assert_equal(second.m, 2 * first.m)
+        xr.testing.assert_equal(third.m, first.m + 1)
+    for other in (data().isel(snr=0), data().isel(snr=[1, 0, 2, 3]), data(3)):
+        with pytest.raises(sl.InputError, match="others without the same values of snr"):
+            facets(data(), "snr", draw, other)

@@ -73,6 +73,8 @@ def test_ornstein_uhlenbeck_reference() -> None:
     np.testing.assert_allclose(values, [24.71819454637069, 2.0, 4.0, 6.0], rtol=1e-9)
     assert float(st.equator_variance(2.0, snr=1.0)) == pytest.approx(1 + 8 * 2)
     assert math.isinf(st.equator_stationary_variance(snr=1.5))
+    start, end = (float(st.transient_radius_variance(t, order=3, step=0.7)) for t in (0.0, 9.0))
+    assert (start, end) == pytest.approx((2.0, st.radius_variance(order=3, step=0.7)))
     late = st.equator_variance(30.0, snr=7.0, order=3, step=0.7)  # at k = 3 the snr has no say
     assert float(late) == pytest.approx(st.equator_stationary_variance(snr=0, order=3, step=0.7))
 

@@ -10,7 +10,7 @@ the note says how many.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -188,7 +188,8 @@ def proportion(
     >>> check.status, check.note
     ('passed', '51 of 100; exact 95 % interval [0.408, 0.611]')
     """
-    result = stats.binomtest(int(hits), int(total), 0.5)
+    hits, total = int(hits), int(total)
+    result = stats.binomtest(hits, total, 0.5)
     wide = result.proportion_ci(1 - LEVEL, method="exact")
     usual = result.proportion_ci(0.95, method="exact")
     share = hits / total
@@ -231,9 +232,9 @@ def distribution(
 
 def path(
     name: str,
-    runs: xr.Dataset,
-    limit: xr.Dataset,
-    statistics: str | Sequence[str],
+    runs: xr.Dataset | xr.DataArray,
+    limit: xr.Dataset | xr.DataArray,
+    statistics: str | Sequence[str] = "x",
     *,
     fluctuations: xr.Dataset | None = None,
     count: int = 5,
@@ -242,12 +243,15 @@ def path(
 ) -> Check:
     """The mean over runs against a solution of the limit, at ``count`` times spread over the runs.
 
+    Runs and limit are datasets of which these statistics are compared, or arrays of a single one.
     The measured number is the largest distance in standard errors of the mean. The note has the
     largest distance itself, and in units of the predicted fluctuation of a single run if
     ``fluctuations`` (standard deviations along the solution, times the square root of the
     dimension) are given. ``bias`` is a known bound for the gap between limit and finite dimension,
     in the units of the statistic. Runs and solution have the same times.
     """
+    if isinstance(runs, xr.DataArray) or isinstance(limit, xr.DataArray):
+        runs, limit = (xr.Dataset({"x": x}) for x in (runs, limit))
     names = [statistics] if isinstance(statistics, str) else list(statistics)
     worst = gap = relative = 0.0
     samples = [select(runs, statistic).transpose("run", "time").values for statistic in names]
@@ -274,6 +278,40 @@ def path(
         said += f", {relative:.2g} predicted fluctuations"
     tolerance = allowed(len(x), count * len(names))
     return Check(name, 0.0, worst, 1.0, tolerance, _joined(said, lost))
+
+
+def each(
+    dim: str, check: Callable[..., Check], name: str, *arguments: Any, **options: Any
+) -> list[Check]:
+    """The same check for each value of a parameter.
+
+    Args:
+        dim: of the parameter; its values are those of the first argument.
+        check: such as :func:`mean`.
+        name: of each check, a format for the value such as ``"m at the end, λ = {:g}"``.
+        arguments: of the check. What has the dim is taken at the value, a function is called with
+            the value, and anything else is the same for all values.
+        options: of the check, likewise.
+
+    >>> ends = xr.DataArray([[0.9, 1.1], [2.2, 1.8]], {"snr": [1.0, 2.0]}, ("snr", "run"))
+    >>> found = each("snr", mean, "m, λ = {:g}", ends, lambda snr: snr, note="at the end")
+    >>> [(check.name, check.expected, check.status) for check in found]
+    [('m, λ = 1', 1.0, 'passed'), ('m, λ = 2', 2.0, 'passed')]
+    """
+
+    def at(value: Any, argument: Any) -> Any:
+        if dim in getattr(argument, "dims", ()):
+            return argument.sel({dim: value})
+        return argument(value) if callable(argument) else argument
+
+    return [
+        check(
+            name.format(value),
+            *(at(value, argument) for argument in arguments),
+            **{key: at(value, option) for key, option in options.items()},
+        )
+        for value in arguments[0][dim].values.tolist()
+    ]
 
 
 def allowed(size: int, count: int = 1) -> float:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import xarray as xr
 from matplotlib.axes import Axes
 
 from sgdlimits import plot
@@ -23,6 +24,33 @@ def coloured(values: Iterable[T]) -> Iterator[tuple[T, str]]:
     [0.8, 1.2]
     """
     return zip(values, itertools.cycle(COLOURS), strict=False)
+
+
+def points_of_each(
+    axes: Axes, values: xr.DataArray, dim: str, name: str, *, aside: bool = False
+) -> None:
+    """Points over time for each value of a parameter, with a colour and a marker of its own.
+
+    Args:
+        axes: to draw in.
+        values: over the parameter and ``time``.
+        dim: of the parameter.
+        name: of the parameter, such as ``"λ"``.
+        aside: whether its values are written beside the last points, not in the legend.
+    """
+    for marker, (value, colour) in zip(itertools.cycle("os^vD"), coloured(values[dim].values)):
+        part, word = values.sel({dim: value}), f"{name} = {value:g}"
+        axes.plot(part.time, part, marker, ms=4, color=colour, label=f"_{word}" if aside else word)
+        if aside:
+            beyond = 1.03 * float(part.time[-1])
+            axes.text(beyond, float(part[-1]), word, color=colour, va="center")
+    axes.set_xlabel(plot.style.TIME_LABEL)
+
+
+def envelope(axes: Axes, x: Any, width: Any, label: str, look: str = "k--", **options: Any) -> None:
+    """Two lines at ± the width, with one entry in the legend."""
+    width = np.broadcast_to(width, np.shape(x))
+    axes.plot(x, np.stack([-width, width], axis=-1), look, label=label, zorder=3, **options)
 
 
 class RestPoint(NamedTuple):
@@ -55,3 +83,25 @@ def region(
     circle = deviations * np.stack([np.cos(angle), np.sin(angle)])
     variances, axes = np.linalg.eigh(covariance)
     return np.asarray(centre)[:, None] + axes * np.sqrt(np.maximum(variances, 0)) @ circle
+
+
+def cloud(
+    axes: Axes,
+    x: Any,
+    y: Any,
+    covariance: np.ndarray,
+    labels: Sequence[str],
+    deviations: float = WITHIN,
+) -> None:
+    """Points in the plane, and the region of a law about zero that they should have.
+
+    Args:
+        axes: to draw in.
+        x: of the points.
+        y: of the points.
+        covariance: of the law.
+        labels: of points and region.
+        deviations: as in :func:`region`.
+    """
+    axes.plot(x, y, ".", color=plot.style.SIMULATION, ms=4, alpha=0.4, label=labels[0])
+    axes.plot(*region(covariance, deviations=deviations), "k", label=labels[1])

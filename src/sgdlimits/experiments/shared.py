@@ -23,6 +23,15 @@ class Sgd(Settings):
         size: dict[str, Any] = {"dim": self.dim, "runs": self.runs, "time": self.time}
         return sl.simulate(task, seed=seed, **(size | options))
 
+    def solve(self, task: Any, init: Any, points: int, **options: Any) -> xr.Dataset:
+        """The limit for as long as SGD; options are those of ``sgdlimits.effective_dynamics``."""
+        return sl.effective_dynamics(task, **options).solve(init, time=self.time, points=points)
+
+    def fluctuations(self, task: Any, init: Any, points: int, **options: Any) -> xr.Dataset:
+        """Standard deviations of √dim times single runs around this solution of the limit."""
+        solution = self.solve(task, init, points, **options)
+        return sl.effective_dynamics(task, **options).fluctuations(solution)
+
     def simulate_over(
         self,
         name: str,

@@ -24,6 +24,7 @@ def runs(
     label: Word | None = None,
     color: Word = style.SIMULATION,
     most: WholeNumber = 25,
+    limit: xr.DataArray | None = None,
     axes: Axes | None = None,
 ) -> Figure:
     """Draw single runs of a statistic as thin lines, with one entry in the legend for all of them.
@@ -35,6 +36,7 @@ def runs(
         color: of the lines.
         most: at most so many runs are drawn, the first ones; a run that diverges ends where it
             does.
+        limit: the same statistic of a solution of the limit, a line on top of the runs.
         axes: draw in these axes in place of a new figure.
 
     Returns:
@@ -49,6 +51,11 @@ def runs(
     shown = table[: _checks.integer("most", most, least=1)]
     few = f"{len(shown)} of" if len(shown) < len(table) else ""
     text = _label(label, few, table)
+    (other,) = (dim for dim in values.dims if dim != "run")
+    if limit is not None and limit.dims != (other,):
+        raise _checks.InputError(
+            f"limit with the dims {list(limit.dims)} is not allowed: limit must be over {other}"
+        )
     # Many runs overlap: each is fainter, so that their density shows.
     alpha = float(np.clip(2 / np.sqrt(len(shown)), 0.2, 0.8))
     with style.figure_style():
@@ -56,6 +63,8 @@ def runs(
         finite = np.where(np.isfinite(shown), shown, np.nan)
         lines = panel.plot(along, finite.T, color=color, linewidth=0.7, alpha=alpha)
         lines[0].set_label(text)
+        if limit is not None:
+            panel.plot(limit[other], limit, color=style.LIMIT, label="limit, dim → ∞", zorder=3)
         _finish(panel, values, alone=axes is None)
     return figure
 

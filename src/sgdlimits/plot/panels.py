@@ -88,8 +88,8 @@ def legend_below(figure: Figure, columns: WholeNumber = 4) -> Figure:
 def facets(
     data: xr.Dataset,
     dim: Word,
-    draw: Callable[[Axes, xr.Dataset], Any],
-    *,
+    draw: Callable[..., Any],
+    *others: xr.Dataset,
     title: Word | None = None,
     columns: WholeNumber | None = None,
     width: float = 4.8,
@@ -104,7 +104,8 @@ def facets(
         data: such as a result of :func:`sgdlimits.results.over`.
         dim: its values are those of the panels.
         draw: called with a panel and the part of the data that belongs to it, in which the value
-            is a scalar coordinate.
+            is a scalar coordinate; and with that part of each of the others.
+        others: further datasets with this dim, such as solutions of the limit beside runs.
         title: of each panel, a format such as ``"λ = {:g}"`` for the value; "dim = value" by
             default. It is written first: ``draw`` may set another.
         columns: of panels; by default at most three, two for four values.
@@ -127,7 +128,15 @@ def facets(
         raise _checks.InputError(
             f"dim={dim!r} is not allowed: the dims of the data are {', '.join(map(str, data.dims))}"
         )
-    parts = [data.isel({dim: number}) for number in range(data.sizes[dim])]
+    for other in others:
+        if dim not in other.dims or not data[dim].variable.equals(other[dim].variable):
+            raise _checks.InputError(
+                f"others without the same values of {dim} as the data are not allowed"
+            )
+    parts = [
+        [data.isel({dim: number}), *(other.isel({dim: number}) for other in others)]
+        for number in range(data.sizes[dim])
+    ]
     count = len(parts)
     with style.figure_style():
         if axes is None:
@@ -141,9 +150,9 @@ def facets(
             figure, _ = given_panels(grid.ravel()[:count], count, f"values of {dim}")
         for empty in grid.ravel()[count:]:
             empty.remove()
-        for panel, part in zip(grid.ravel(), parts, strict=False):
+        for panel, (part, *rest) in zip(grid.ravel(), parts, strict=False):
             panel.set_title(_title(part[dim].item() if dim in part.coords else "", dim, title))
-            draw(panel, part)
+            draw(panel, part, *rest)
         _label_outer(list(grid.ravel())[:count], across, ticks=same)
         if axes is None:
             if "task" in data.attrs:

@@ -106,6 +106,19 @@ def put_caption(figure: Figure, text: str) -> None:
     )
 
 
+def number(value: Any) -> str:
+    """Return a parameter as it is written in a picture.
+
+    >>> number(0.25), number(1000.0), number(math.inf), number("relu")
+    ('0.25', '1000', '∞', 'relu')
+    """
+    if isinstance(value, float) and math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)
+
+
 def _fold(line: str, width: int) -> list[str]:
     folded = [""]
     for word in line.split(", "):
@@ -131,13 +144,5 @@ def _setting(name: str, value: Any) -> str:
         return word if value else f"not {word}"
     if isinstance(value, list):
         nested = any(isinstance(entry, list) for entry in value)
-        return f"{word} given" if nested else f"{word} ({', '.join(map(_number, value))})"
-    return f"{word} {_number(value)}"
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, float) and math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return str(value)
+        return f"{word} given" if nested else f"{word} ({', '.join(map(number, value))})"
+    return f"{word} {number(value)}"

@@ -15,17 +15,39 @@ Draw = Callable[[Axes, xr.Dataset], None]
 EQUATOR = {"m": 0.0, "r2": 1.0}
 
 
-class MatrixPca(Sgd):
+class Matrices(Sgd):
+    """Spiked matrices with several signal-to-noise ratios ``snrs``."""
+
+    @property
+    def snrs(self) -> tuple[float, ...]:
+        """A setting, or what follows from settings."""
+        raise NotImplementedError
+
+    def sgd(self, seed: int, **options: Any) -> xr.Dataset:
+        """SGD for every λ, each with its own seed; options are those of ``sgdlimits.simulate``."""
+        return self.simulate_over("snr", self.snrs, matrix, seed, **options)
+
+    def diffusion(
+        self, snr: float, seed: int, *, start: int, more: int = 1, points: int = 201
+    ) -> xr.Dataset:
+        """The SDE that SGD of this size should look like, ``more`` times as many paths.
+
+        The random starts have the seed plus ``start``.
+        """
+        runs = more * self.runs
+        starts = matrix(snr).random_states(self.dim, seed=seed + start, runs=range(runs))
+        return sl.effective_dynamics(matrix(snr)).sample_paths(
+            starts, dim=self.dim, time=self.time, runs=runs, seed=seed, points=points
+        )
+
+
+class MatrixPca(Matrices):
     """Signal-to-noise ratios on both sides of 1, and how long SGD runs."""
 
     snrs: tuple[float, ...] = setting((0.8, 0.9, 1.1, 1.2), "signal-to-noise ratios λ", above=0)
     dim: int = setting(2000, "dimension n", least=100)
     runs: int = setting(256, "independent runs of SGD for each λ", least=20)
     time: float = setting(10.0, "duration, in units of dim samples", above=0)
-
-    def sgd(self, seed: int, **options: Any) -> xr.Dataset:
-        """SGD for every λ, each with its own seed; options are those of ``sgdlimits.simulate``."""
-        return self.simulate_over("snr", self.snrs, matrix, seed, **options)
 
     def draw_rows(
         self, sgd: xr.Dataset, runs: Draw, below: tuple[Draw, Draw], legend: int
@@ -38,7 +60,7 @@ class MatrixPca(Sgd):
         return sl.plot.legend_below(figure, legend)
 
 
-class TwoSides(Sgd):
+class TwoSides(Matrices):
     """Two signal-to-noise ratios, one on either side of 1."""
 
     below: float = setting(0.8, "signal-to-noise ratio below the transition", above=0, most=0.99)
@@ -49,9 +71,21 @@ class TwoSides(Sgd):
         """Both of them, by a word."""
         return {"below": self.below, "above": self.above}
 
-    def sgd(self, seed: int, **options: Any) -> xr.Dataset:
-        """SGD on both sides, each with its own seed; options are those of ``simulate``."""
-        return self.simulate_over("snr", [*self.sides.values()], matrix, seed, **options)
+    @property
+    def snrs(self) -> tuple[float, ...]:
+        """Of all sides."""
+        return tuple(self.sides.values())
+
+
+class Tensors(Sgd):
+    """Tensors of several orders with the same signal."""
+
+    orders: tuple[int, ...] = setting((2, 3), "orders k of the tensor", least=2, most=6)
+    snr: float = setting(1.0, "signal-to-noise ratio λ", above=0)
+
+    def task(self, order: int) -> sl.tasks.SpikedTensor:
+        """Of one order."""
+        return sl.tasks.SpikedTensor(order=order, snr=self.snr)
 
 
 def matrix(snr: float) -> sl.tasks.SpikedTensor:
@@ -59,28 +93,26 @@ def matrix(snr: float) -> sl.tasks.SpikedTensor:
     return sl.tasks.SpikedTensor(order=2, snr=snr)
 
 
-def diffusion(
-    size: Sgd, snr: float, seed: int, *, start: int, more: int = 1, points: int = 201
-) -> xr.Dataset:
-    """The SDE that SGD of this size should look like, ``more`` times as many paths.
-
-    The random starts have the seed ``start``.
-    """
-    runs = more * size.runs
-    starts = matrix(snr).random_states(size.dim, seed=start, runs=range(runs))
-    return sl.effective_dynamics(matrix(snr)).sample_paths(
-        starts, dim=size.dim, time=size.time, runs=runs, seed=seed, points=points
-    )
-
-
 def variance(time: Any, snr: float) -> np.ndarray:
     """Of √n·m from random starts, by (3.2): an Ornstein–Uhlenbeck process of rate 4(λ − 1)."""
     return np.asarray(sl.theory.spiked_tensor.equator_variance(time, snr=snr))
 
 
-def rest_points(snr: float) -> list[sl.theory.spiked_tensor.FixedPoint]:
+def printed_radius_variance(order: int) -> float:
+    """Of √n·(r²−1) at rest, by (3.5) as printed: drift −4k² r̃, noise 2√(k(k−1))."""
+    return (order - 1) / (2 * order)
+
+
+def rest_points(snr: float) -> list[sl.theory.spiked_tensor.RestPoint]:
     """Those with r² > 0."""
     return [p for p in sl.theory.spiked_tensor.fixed_points(2, snr) if p.radius_squared > 0]
+
+
+def draw_overlaps_at_rest(panel: Axes, snr: float) -> None:
+    """Lines at the overlaps of rest points: full if they are stable, dotted if not."""
+    for point in rest_points(snr):
+        word, line = ("stable", "-") if point.stable else ("unstable", ":")
+        panel.axhline(point.overlap, color="k", ls=line, lw=1.2, label=f"$m$ at rest, {word}")
 
 
 def marks(order: int, snr: float) -> list[picture.RestPoint]:
@@ -93,11 +125,3 @@ def marks(order: int, snr: float) -> list[picture.RestPoint]:
         )
         for point in sl.theory.spiked_tensor.fixed_points(order, snr)
     ]
-
-
-def envelope(
-    panel: Axes, x: Any, width: Any, label: str, look: str = "k--", **options: Any
-) -> None:
-    """Two lines at ± the width, with one entry in the legend."""
-    width = np.broadcast_to(width, np.shape(x))
-    panel.plot(x, np.stack([-width, width], axis=-1), look, label=label, zorder=3, **options)

@@ -53,7 +53,7 @@ def radial_variance(rings: Binary | Xor, time: Any, classes: int, sign: float = 
 
 def engine_covariance(task: Any, start: Any, time: float, names: list[str]) -> xr.Dataset:
     """The covariance of statistics at some time, by the engine."""
-    sde: Any = sl.effective_dynamics(task).rescaled(start)
+    sde = sl.effective_dynamics(task).rescaled(start)
     chosen = [sde.coordinates.index(name) for name in names]
     covariance = sde.covariance(time)[np.ix_(chosen, chosen)]
     return xr.Dataset({"covariance": (("statistic", "statistic_"), covariance)})

@@ -5,9 +5,9 @@ import xarray as xr
 from scipy import stats
 
 import sgdlimits as sl
-from sgdlimits.experiments import checks
+from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.catalogue._pca import TwoSides, envelope, matrix
+from sgdlimits.experiments.catalogue._pca import TwoSides, matrix
 
 SHOWN = 40  # runs drawn as lines
 
@@ -33,33 +33,27 @@ class BbpDynamics(TwoSides):
         start = {"m": 0.0, "r2": self.radius}
 
         def spread(snr: float) -> xr.Dataset:
-            limit = sl.effective_dynamics(matrix(snr))
-            return limit.fluctuations(limit.solve(start, time=self.time, points=81))
+            return self.fluctuations(matrix(snr), start, points=81)
 
         return {
             "sgd": self.sgd(seed, init=start, points=81),
-            "spread": sl.results.over("snr", [*self.sides.values()], spread),
+            "spread": sl.results.over("snr", self.snrs, spread),
         }
 
     def check(self, data: Data) -> list[Check]:
         """Law and variance of √N·m; r² on its way, with and without the misprint."""
-        told = []
-        for side, snr in self.sides.items():
-            sgd, spread = (
-                data[name].m.sel(snr=snr).sel(time=self.early, method="nearest")
-                for name in ("sgd", "spread")
-            )
-            scaled, deviation = np.sqrt(self.dim) * sgd, float(spread)
-            law = stats.norm(scale=deviation)  # the SDE is linear in √N·m, which starts at 0
-            told += [
-                checks.distribution(f"law of √N·m {side}, against the SDE", scaled, law),
-                checks.variance(f"variance of √N·m {side}", scaled, deviation**2),
-            ]
+        m, spread = (
+            data[name].m.sel(time=self.early, method="nearest").assign_coords(snr=[*self.sides])
+            for name in ("sgd", "spread")
+        )
+        scaled, law = np.sqrt(self.dim) * m, "law of √N·m {}, against the SDE"
+        normal = stats.norm()  # the SDE is linear in √N·m, which starts at 0
         r2 = data["sgd"].r2.sel(snr=self.below)
         right, wrong = (self.radii(r2.time.values, power) for power in (1, 2))
         worst = int(np.argmax(np.abs(right - wrong)))
         return [
-            *told,
+            *checks.each("snr", checks.distribution, law, scaled / spread, normal),
+            *checks.each("snr", checks.variance, "variance of √N·m {}", scaled, spread**2),
             checks.mean(
                 f"r² at time {float(r2.time[worst]):.2f}",
                 r2.isel(time=worst),
@@ -79,16 +73,14 @@ class BbpDynamics(TwoSides):
         """Rescaled overlaps below and above with two standard deviations, and r² over time."""
         figure, panels = sl.plot.panels(1, 3, width=3.7, height=3.3)
         *overlaps, last = panels[0]
-        for panel, snr in zip(overlaps, self.sides.values(), strict=True):
+        for panel, snr in zip(overlaps, self.snrs, strict=True):
             sgd, spread = (data[name].m.sel(snr=snr) for name in ("sgd", "spread"))
             sl.plot.runs(np.sqrt(self.dim) * sgd, most=SHOWN, axes=panel)
-            envelope(panel, spread.time, 2 * spread, "± 2 s.d. of the SDE", lw=1.3)
+            picture.envelope(panel, spread.time, 2 * spread, "± 2 s.d. of the SDE", lw=1.3)
             panel.set(title=f"$\\lambda = {snr:g}$", ylabel="$\\sqrt{N}\\, m$")
         r2 = data["sgd"].r2.sel(snr=self.below)
         sl.plot.runs(r2, most=SHOWN, axes=last)
         last.plot(r2.time, self.radii(r2.time.values), "k", label="limit of $r^2$")
         last.plot(r2.time, self.radii(r2.time.values, 2), "C1:", lw=2, label="as printed")
         last.set(title=f"$\\lambda = {self.below:g}$", ylabel="$r_\\perp^2$")
-        for panel in panels[0]:
-            panel.set_xlabel("time $t$ (= samples / $N$)")
         return sl.plot.legend_below(figure)

@@ -1,15 +1,13 @@
 """Matrix PCA from random starts, seen at the scale 1/√n of the overlap, where it diffuses."""
 
-from typing import Any
-
 import numpy as np
 import xarray as xr
 from scipy import stats
 
 import sgdlimits as sl
-from sgdlimits.experiments import checks
+from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.catalogue._pca import EQUATOR, MatrixPca, envelope, matrix, variance
+from sgdlimits.experiments.catalogue._pca import EQUATOR, MatrixPca, matrix, variance
 
 SHOWN = 40  # runs in a picture
 
@@ -34,7 +32,7 @@ class PcaEquator(MatrixPca):
 
         def limit(snr: float) -> xr.Dataset:
             times = np.linspace(0, self.time, 51)
-            sde: Any = sl.effective_dynamics(matrix(snr)).rescaled(at=EQUATOR)
+            sde = sl.effective_dynamics(matrix(snr)).rescaled(at=EQUATOR)
             start = np.diag([1.0, 2.0])  # of √n·m and √n·(r² − 1) for x ~ N(0, I/n)
             variances = [sde.covariance(time, init=start)[0, 0] for time in times]
             return xr.Dataset({"variance": ("time", variances)}, {"time": times})
@@ -49,31 +47,28 @@ class PcaEquator(MatrixPca):
         """Variance at the end for every λ; all end points together are Gaussian."""
         ends = np.sqrt(self.large) * data["large"].m.isel(time=-1)
         expected = data["limit"].variance.isel(time=-1)
-        variances = [
-            checks.variance(
-                f"variance of √n·m at t = {self.time:g}, λ = {snr:g}",
-                ends.sel(snr=snr),
-                expected.sel(snr=snr),
-                note=f"closed form {variance(self.time, snr):.6g}",
-            )
-            for snr in self.snrs
-        ]
+
+        def note(snr: float) -> str:
+            return f"closed form {variance(self.time, snr):.6g}"
+
+        name = f"variance of √n·m at t = {self.time:g}, λ = {{:g}}"
+        variances = checks.each("snr", checks.variance, name, ends, expected, note=note)
         name = "law of √n·m at the end, all λ: Gaussian"
         return [*variances, checks.distribution(name, ends / np.sqrt(expected), stats.norm())]
 
     def draw(self, data: Data) -> Figure:
         """Single runs in the smaller dimension, their law in the larger one."""
 
-        def one(panel: Axes, shown: xr.Dataset) -> None:
-            large, limit = (data[name].sel(snr=shown.snr) for name in ("large", "limit"))
+        def one(panel: Axes, shown: xr.Dataset, large: xr.Dataset, limit: xr.Dataset) -> None:
             label = f"SGD, n = {self.dim:,}"
             sl.plot.runs(np.sqrt(self.dim) * shown.m, most=SHOWN, label=label, axes=panel)
             spread = 2 * np.sqrt(self.large) * large.m.std("run")[::8]
             label = f"± 2 s.d. of {self.runs} runs, n = {self.large:,}"
-            envelope(panel, spread.time, spread, label, "C1o", ms=4)
+            picture.envelope(panel, spread.time, spread, label, "C1o", ms=4)
             label = "± 2 s.d. of the Ornstein–Uhlenbeck process (3.2)"
-            envelope(panel, limit.time, 2 * np.sqrt(limit.variance), label, "k")
+            picture.envelope(panel, limit.time, 2 * np.sqrt(limit.variance), label, "k")
             word = ["critical", "unstable", "stable"][int(np.sign(shown.snr - 1))]
             panel.set(title=f"λ = {shown.snr:g}: {word}", ylabel=r"$\sqrt{n}\,m$")
 
-        return sl.plot.facets(data["shown"], "snr", one, legend=2)
+        shown, *others = (data[name] for name in ("shown", "large", "limit"))
+        return sl.plot.facets(shown, "snr", one, *others, legend=2)

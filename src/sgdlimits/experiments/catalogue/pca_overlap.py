@@ -1,18 +1,14 @@
 """Matrix PCA around its transition: the overlap over time, and how fast it grows or decays."""
 
+from functools import partial
+
 import numpy as np
 import xarray as xr
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.catalogue._pca import (
-    MatrixPca,
-    diffusion,
-    envelope,
-    rest_points,
-    variance,
-)
+from sgdlimits.experiments.catalogue._pca import MatrixPca, draw_overlaps_at_rest, variance
 
 
 @experiment(
@@ -29,22 +25,21 @@ class PcaOverlap(MatrixPca):
 
     def compute(self, seed: int) -> Data:
         """SGD from random starts, and the diffusion at the largest λ."""
-        sde = diffusion(self, max(self.snrs), seed, start=seed + 100, more=4, points=6)
+        sde = self.diffusion(max(self.snrs), seed, start=100, more=4, points=6)
         return {"sgd": self.sgd(seed, points=101), "sde": sde}
 
     def check(self, data: Data) -> list[Check]:
         """Second moment at the early time, by rate 4(λ−1) from 1; the overlap at the end."""
         early = data["sgd"].m.sel(time=self.early, method="nearest")
         time, largest = float(early.time), max(self.snrs)
-        moments = [
-            checks.mean(
-                f"E[n m²] at t = {time:g}, λ = {snr:g}: growth at rate 4(λ−1)",
-                self.dim * early.sel(snr=snr) ** 2,
-                variance(time, snr),
-                bias=self.saturation(time, snr),
-            )
-            for snr in self.snrs
-        ]
+        moments = checks.each(
+            "snr",
+            checks.mean,
+            f"E[n m²] at t = {time:g}, λ = {{:g}}: growth at rate 4(λ−1)",
+            self.dim * early**2,
+            partial(variance, time),
+            bias=partial(self.saturation, time),
+        )
         ends = [abs(data["sgd"].m.sel(snr=largest)[:, -1]), abs(data["sde"].m[:, -1])]
         name = f"law of |m| at the end, λ = {largest:g}: SGD against SDE"
         return [*moments, checks.distribution(name, *ends)]
@@ -62,26 +57,22 @@ class PcaOverlap(MatrixPca):
         def one(panel: Axes, sgd: xr.Dataset) -> None:
             snr = float(sgd.snr)
             sl.plot.runs(sgd.m, axes=panel)
-            for point in rest_points(snr):
-                word, line = ("stable", "-") if point.stable else ("unstable", ":")
-                panel.axhline(point.overlap, color="k", ls=line, lw=1.2, label=f"{word} rest point")
+            draw_overlaps_at_rest(panel, snr)
             spread = 2 * np.sqrt(variance(sgd.time.values, snr) / self.dim)
-            envelope(panel, sgd.time, spread, "± 2 s.d. of the Ornstein–Uhlenbeck process", lw=1.2)
+            label = "± 2 s.d. of the Ornstein–Uhlenbeck process"
+            picture.envelope(panel, sgd.time, spread, label, lw=1.2)
             panel.set(ylabel="$m$", ylim=(-reach, reach))
 
         return self.draw_rows(data["sgd"], one, (self.draw_growth, self.draw_ends), legend=3)
 
     def draw_growth(self, panel: Axes, sgd: xr.Dataset) -> None:
         """The mean of n·m² over time, on a logarithmic axis."""
-        squares = self.dim * (sgd.m**2).mean("run")
-        for snr, colour in picture.coloured(self.snrs):
-            values = squares.sel(snr=snr)
+        squares = self.dim * (sgd.m**2).mean("run").isel(time=slice(None, None, 4))
+        for snr in self.snrs:
             panel.plot(sgd.time, variance(sgd.time.values, snr), "k--", lw=1.2)
-            panel.plot(values.time[::4], values[::4], "o", ms=3.5, color=colour)
-            panel.text(1.03 * self.time, values[-1], f"λ = {snr:g}", color=colour, va="center")
+        picture.points_of_each(panel, squares, "snr", "λ", aside=True)
         top = 2 * self.dim * max(max(self.snrs) - 1, 10 / self.dim)
-        panel.set(yscale="log", ylim=(0.7, top), xlabel=sl.plot.style.TIME_LABEL)
-        panel.set_ylabel(r"mean of $n\,m^2$")
+        panel.set(yscale="log", ylim=(0.7, top), ylabel=r"mean of $n\,m^2$")
 
     def draw_ends(self, panel: Axes, sgd: xr.Dataset) -> None:
         """|m| of every run at the end, over λ; points of one λ are side by side."""

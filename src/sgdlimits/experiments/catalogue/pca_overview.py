@@ -1,17 +1,16 @@
 """Matrix PCA below and above its transition: over time, and in the plane of its two statistics."""
 
+from functools import partial
 from itertools import count
 
 import numpy as np
-import xarray as xr
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._pca import (
     TwoSides,
-    diffusion,
-    envelope,
+    draw_overlaps_at_rest,
     rest_points,
     variance,
 )
@@ -34,12 +33,9 @@ class PcaOverview(TwoSides):
 
     def compute(self, seed: int) -> Data:
         """SGD from random starts, and the diffusion that it should look like."""
-
-        def sde(snr: float, seed: int) -> xr.Dataset:
-            return diffusion(self, snr, seed, start=seed + 10)
-
-        paths = sl.results.over("snr", [*self.sides.values()], sde, count(seed))
-        return {"sgd": self.sgd(seed), "sde": paths}
+        paths = partial(self.diffusion, start=10)
+        sde = sl.results.over("snr", self.snrs, paths, count(seed))
+        return {"sgd": self.sgd(seed), "sde": sde}
 
     def check(self, data: Data) -> list[Check]:
         """Variance of the stable process, end points above, and the law of the end points."""
@@ -60,15 +56,16 @@ class PcaOverview(TwoSides):
     def draw(self, data: Data) -> Figure:
         """Time series on the left, planes on the right."""
         figure, panels = sl.plot.panels(2, 2)
-        for (left, right), snr in zip(panels, self.sides.values(), strict=True):
+        for (left, right), snr in zip(panels, self.snrs, strict=True):
             sgd = data["sgd"].sel(snr=snr)
             sl.plot.runs(sgd.m, most=30, axes=left)
             sl.plot.plane(sgd.isel(run=slice(10)), None, "m", "r2", axes=right)
+            draw_overlaps_at_rest(left, snr)
             for point in rest_points(snr):
                 picture.rest_point(right, point.overlap, point.radius_squared, stable=point.stable)
-                left.axhline(point.overlap, color="k", ls="-" if point.stable else ":", lw=1)
             left.set(title=f"λ = {snr:g}", ylabel="$m$")
             right.set(title=f"λ = {snr:g}", ylim=(0.7, 1.3))
         spread = 2 / np.sqrt((1 - self.below) * self.dim)
-        envelope(panels[0, 0], (0, self.time), spread, "± 2 s.d. of the OU process", lw=1)
+        label = "± 2 s.d. of the OU process"
+        picture.envelope(panels[0, 0], (0, self.time), spread, label, lw=1)
         return sl.plot.legend_below(figure)

@@ -1,5 +1,6 @@
 """Matrix PCA around its transition, in the plane of overlap and radius."""
 
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.linalg import solve_continuous_lyapunov
 import sgdlimits as sl
 from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.catalogue._pca import MatrixPca, diffusion, rest_points, variance
+from sgdlimits.experiments.catalogue._pca import MatrixPca, rest_points, variance
 
 
 @experiment(
@@ -26,23 +27,15 @@ class PcaPlanes(MatrixPca):
 
     def compute(self, seed: int) -> Data:
         """SGD from random starts, and the diffusion that it should look like."""
-
-        def paths(snr: float, seed: int) -> xr.Dataset:
-            return diffusion(self, snr, seed, start=seed + 100, more=4, points=6)
-
+        paths = partial(self.diffusion, start=100, more=4, points=6)
         sde = sl.results.over("snr", self.snrs, paths, count(seed))
         return {"sgd": self.sgd(seed, points=101), "sde": sde}
 
     def check(self, data: Data) -> list[Check]:
         """Law of the end points at every λ; radius; spread deepest below the transition."""
         sgd, sde = (data[name].isel(time=-1) for name in ("sgd", "sde"))
-        laws = [
-            checks.distribution(
-                f"law of m at the end, λ = {snr:g}: SGD against SDE",
-                *(part.m.sel(snr=snr) for part in (sgd, sde)),
-            )
-            for snr in self.snrs
-        ]
+        name = "law of m at the end, λ = {:g}: SGD against SDE"
+        laws = checks.each("snr", checks.distribution, name, sgd.m, sde.m)
         # the runs of one λ only: with four times as many, the gap of order 1/n would show
         snr = min(self.snrs)
         deepest = sgd.sel(snr=snr)

@@ -67,17 +67,17 @@ class TensorDivergingSnr(Sgd):
             data["limit"].later.sel(start=start, method="nearest"),
             printed=start * np.exp(2 * ORDER * (DRIFT_SNR - 1) * DRIFT_TIME),
         )
+        name = f"share that has escaped at t = {self.time:g}, Λ = {{:g}}"
         return [
             drift,
-            *(
-                checks.proportion(
-                    f"share that has escaped at t = {self.time:g}, Λ = {snr:g}",
-                    int(ends.gone.sel(scaled_snr=snr).sum()),
-                    self.runs,
-                    float(ends.limit.sel(scaled_snr=snr)),
-                    printed=float(printed(snr, self.time)),
-                )
-                for snr in self.scaled_snrs
+            *checks.each(
+                "scaled_snr",
+                checks.proportion,
+                name,
+                ends.gone.sum("run"),
+                self.runs,
+                ends.limit,
+                printed=lambda snr: float(printed(snr, self.time)),
             ),
         ]
 
@@ -94,14 +94,12 @@ class TensorDivergingSnr(Sgd):
         left.plot(STARTS, line, "k:", label="(3.3) as printed")
         left.set(title=f"k = {ORDER}, Λ = {DRIFT_SNR:g}", xlabel=r"start: $\sqrt{n}\,m$")
         left.set_ylabel(f"mean velocity until t = {DRIFT_TIME:g}")
-        for snr, colour in picture.coloured(self.scaled_snrs):
+        for snr in self.scaled_snrs:
             sgd = data["sgd"].sel(scaled_snr=snr)
-            shares = sgd.gone.mean("run")
             right.plot(sgd.time, sgd.limit, "k", sgd.time, printed(snr, sgd.time.values), "k:")
-            right.plot(sgd.time[::2], shares[::2], "o", ms=4, color=colour)
-            right.text(1.03 * self.time, shares[-1], f"Λ = {snr:g}", color=colour, va="center")
-        right.set(title=f"k = {ORDER}, random starts", xlabel=sl.plot.style.TIME_LABEL)
-        right.set_ylabel("share that has escaped")
+        shares = data["sgd"].gone.mean("run").isel(time=slice(None, None, 2))
+        picture.points_of_each(right, shares, "scaled_snr", "Λ", aside=True)
+        right.set(title=f"k = {ORDER}, random starts", ylabel="share that has escaped")
         return sl.plot.legend_below(figure)
 
 

@@ -18,6 +18,7 @@ from sgdlimits.theory.spiked_tensor.equator import (
     equator_stationary_variance,
     equator_variance,
     radius_variance,
+    transient_radius_variance,
 )
 from sgdlimits.theory.spiked_tensor.rest_points import (
     RestPoint,
@@ -26,8 +27,6 @@ from sgdlimits.theory.spiked_tensor.rest_points import (
     fixed_points,
     overlaps,
 )
-
-FixedPoint = RestPoint  # the old name, until experiments.catalogue.bbp_phases uses the new one
 
 __all__ = [
     "RestPoint",
@@ -44,4 +43,5 @@ __all__ = [
     "overlaps",
     "population_loss",
     "radius_variance",
+    "transient_radius_variance",
 ]

@@ -107,6 +107,24 @@ def radius_variance(*, order: WholeNumber, step: Number = 1.0) -> float:
     return 2 * k * c**2
 
 
+def transient_radius_variance(
+    time: Numeric, *, order: WholeNumber, step: Number = 1.0, initial: Number = 2.0
+) -> Values:
+    """Second moment of r̃ = √dim (r² − c) at the equator, at ``time`` t.
+
+        E r̃(t)² = e^(−2at) E r̃(0)² + 2kc²(1 − e^(−2at)),   a = 4kcᵏ⁻¹
+
+    Here E r̃(0)² = ``initial`` is 2 for random starts, whose r² is near 1, if c = 1.
+
+    Source: BGJ22 (3.5), corrected as in ``radius_variance``.
+
+    >>> [round(float(transient_radius_variance(time, order=2)), 6) for time in (0.0, 0.1, 9.0)]
+    [2.0, 3.596207, 4.0]
+    """
+    rest, start = radius_variance(order=order, step=step), _checks.nonnegative("initial", initial)
+    return rest + (start - rest) * np.exp(-8 * order * step ** (order - 1) * numbers("time", time))
+
+
 def _equator_rates(order: WholeNumber, snr: Number, step: Number) -> tuple[float, float]:
     """The growth rate a and the squared noise s² of m̃."""
     k, c = _checks.integer("order", order, least=2), _checks.positive("step", step)
