@@ -186,3 +186,19 @@ def test_bad_input_is_named() -> None:
         bm.integrals(V, M, np.eye(3), precision=1.0)
     with pytest.raises(ValueError, match=r"precision=0 is not allowed"):
         bm.integrals(V, M, R, precision=0)
+
+
+@pytest.mark.parametrize("precision", [1.0, 30.0, 1000.0, math.inf])
+def test_noisy_rest_points(precision: float) -> None:
+    """The drift vanishes there, not at the points without noise, which are approached."""
+    noise, size = {"precision": precision, "ridge": 0.1}, math.sqrt(bm.ring_radius_squared(0.1))
+    ring = bm.fixed_points(0.1)[1]
+    assert isinstance(ring, bm.QuarterRing)
+    pairs = [(bm.noisy_optimal_point(**noise), (size, -size))]
+    pairs += [(bm.noisy_ring_point(phi, **noise), ring.at(phi).readout) for phi in (0.0, 0.5)]
+    for point, noiseless in pairs:
+        rates = bm.drift(*point, **noise)
+        assert max(np.max(np.abs(rate)) for rate in rates) < 1e-8
+        wrong = bm.drift(noiseless, noiseless, np.zeros((2, 2)), **noise)
+        assert np.max(np.abs(wrong.readout)) > 1e-5 or math.isinf(precision)
+        assert np.max(np.abs(point.readout - noiseless)) < 3 / precision + 1e-12

@@ -13,6 +13,7 @@ from sgdlimits import theory
 
 # For each parameter a value that is right for two neurons or classes, unless a model differs.
 RIGHT: dict[str, Any] = {
+    "angle": 0.5,
     "block": (0, 1),
     "classes": 2,
     "dim": 100,

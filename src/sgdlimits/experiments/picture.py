@@ -87,8 +87,7 @@ def region(
 
 def cloud(
     axes: Axes,
-    x: Any,
-    y: Any,
+    points: np.ndarray,
     covariance: np.ndarray,
     labels: Sequence[str],
     deviations: float = WITHIN,
@@ -97,11 +96,10 @@ def cloud(
 
     Args:
         axes: to draw in.
-        x: of the points.
-        y: of the points.
+        points: two rows x and y.
         covariance: of the law.
         labels: of points and region.
         deviations: as in :func:`region`.
     """
-    axes.plot(x, y, ".", color=plot.style.SIMULATION, ms=4, alpha=0.4, label=labels[0])
+    axes.plot(*points, ".", color=plot.style.SIMULATION, ms=5, alpha=0.4, label=labels[0])
     axes.plot(*region(covariance, deviations=deviations), "k", label=labels[1])

@@ -27,6 +27,11 @@ class Committee(Settings):
             scale="mean",
         )
 
+    @property
+    def least_excess(self) -> float:
+        """What the excess risk at rest is of the order of: the step on each gradient, 2γ/p."""
+        return 2 * self.gamma / self.width
+
     def draw_limit(self, panel: Axes, risk: xr.DataArray) -> None:
         """The excess risk of the limit and the noise floor, on logarithmic axes."""
         panel.set(xscale="log", yscale="log", xlabel=sl.plot.style.TIME_LABEL)

@@ -1,7 +1,4 @@
-"""What the experiments on XOR share: SGD at several noise levels, and what its end points are."""
-
-import math
-from typing import Any
+"""What the experiments on XOR share: its task, where its limit rests, and what end points are."""
 
 import numpy as np
 import xarray as xr
@@ -9,9 +6,9 @@ import xarray as xr
 import sgdlimits as sl
 from sgdlimits._types import State
 from sgdlimits.experiments.base import setting
+from sgdlimits.experiments.catalogue._noise_levels import NO_NOISE, NoiseLevels
 from sgdlimits.experiments.shared import Sgd
 
-NO_NOISE = math.inf  # precision of data without noise
 # readout and overlaps of neurons that are aligned with +μ, −μ, +ν and −ν
 ROLES = np.array([[1, 1, 0], [1, -1, 0], [-1, 0, 1], [-1, 0, -1]])
 SMALL = 10**6  # dimension of random starts of the limit: their overlaps are signs, 0+ or 0−
@@ -34,23 +31,19 @@ class Xor(Sgd):
         """C: Σ v² over each set of aligned neurons, at a rest point without noise."""
         return sl.theory.xor.ring_radius_squared(self.ridge)
 
+    def small_starts(self, seed: int, width: int = 4) -> State:
+        """Random starts of the limit without noise, as many as runs."""
+        return self.task(width=width).random_states(SMALL, seed=seed, runs=range(self.runs))
 
-class NoisyXor(Xor):
-    """Noise levels of the data; no noise at all is always added."""
-
-    precisions: tuple[float, ...] = setting(
-        (10.0, 100.0, 1000.0), "precisions λ of the data", least=1
-    )
-
-    def sgd(self, seed: int, **options: Any) -> xr.Dataset:
-        """Start and end of SGD by four neurons for every λ and for ∞, each with its own seed."""
-        precisions = [*self.precisions, NO_NOISE]
-        return self.simulate_over("precision", precisions, self.task, seed, points=2, **options)
+    def at_rest(self, starts: State, width: int = 4) -> xr.Dataset:
+        """Where the limit without noise comes to rest; its slowest rate is 1/8 − ridge."""
+        limit = sl.effective_dynamics(self.task(width=width))
+        enough = round(37.5 / (1 / 8 - self.ridge))
+        return limit.solve(starts, time=enough, points=2).isel(time=-1)
 
 
-def word(precision: float) -> str:
-    """As it is written in a picture."""
-    return f"{precision:g}" if math.isfinite(precision) else "∞"
+class NoisyXor(Xor, NoiseLevels):
+    """XOR at several noise levels, and without noise."""
 
 
 def aligned(state: State) -> np.ndarray:

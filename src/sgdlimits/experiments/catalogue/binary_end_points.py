@@ -5,15 +5,12 @@ from itertools import count
 
 import numpy as np
 import xarray as xr
-from scipy import optimize
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._binary import Binary, ring_point
-from sgdlimits.experiments.catalogue._rings import draw_end_points
-
-DIAGONAL = np.full(2, math.sqrt(1 / 2))  # amid a quarter ring
+from sgdlimits.experiments.catalogue._rings import draw_end_points, draw_rings
 
 
 @experiment(
@@ -36,27 +33,13 @@ class BinaryEndPoints(Binary):
 
         def one(precision: float, seed: int) -> xr.Dataset:
             sgd = self.simulate(self.task(precision), seed, points=2).isel(time=-1, drop=True)
-            ring = np.sum(ring_point(DIAGONAL, precision, self.ridge)["M"] ** 2)
-            point = self.optimal_overlap(precision)
-            return xr.Dataset({"m": sgd.M[..., 0], "ring": ring, "point": point})
+            ring = np.sum(ring_point(np.pi / 4, precision, self.ridge)["M"] ** 2)
+            optimal = sl.theory.binary_mixture.noisy_optimal_point(
+                precision=precision, ridge=self.ridge
+            )
+            return xr.Dataset({"m": sgd.M[..., 0], "ring": ring, "point": optimal.overlaps[0]})
 
         return {"ends": sl.results.over("precision", self.precisions, one, count(seed))}
-
-    def optimal_overlap(self, precision: float) -> float:
-        """m₁ at the stable rest point of Prop. 4.1, where m₂ = −m₁."""
-        pair = np.array([1.0, -1.0])
-
-        def velocity(x: np.ndarray) -> list[float]:
-            v, m, same, cross = x
-            gram = [[same, cross], [cross, same]]
-            drift = sl.theory.binary_mixture.drift(
-                v * pair, m * pair, gram, precision=precision, ridge=self.ridge
-            )
-            return [drift.readout[0], drift.overlaps[0], *drift.orthogonal[0]]
-
-        size = math.sqrt(self.radius_squared)
-        guess = [size, size, self.radius_squared / precision, 0.0]
-        return float(optimize.root(velocity, guess).x[1])
 
     def check(self, data: Data) -> list[Check]:
         """Squared radius of the ring at every precision; the points at the largest."""
@@ -82,19 +65,15 @@ class BinaryEndPoints(Binary):
 
     def draw(self, data: Data) -> Figure:
         """One panel for each precision, with the rest points at that precision and at λ = ∞."""
+        radius = math.sqrt(self.radius_squared)
 
         def one(panel: Axes, ends: xr.Dataset) -> None:
             panel.plot(*ends.m.values.T, "C0.", ms=5, alpha=0.35, label="end points of SGD")
             size, label = float(ends.point), "rest points at this λ"
             panel.plot([size, -size], [-size, size], "C1+", ms=10, zorder=5, label=label)
-            for fixed in sl.theory.binary_mixture.fixed_points(self.ridge):
-                if isinstance(fixed, sl.theory.binary_mixture.QuarterRing):
-                    angles = np.linspace(0, np.pi / 2, 60)
-                    arc = np.array([fixed.at(angle).readout for angle in angles]).T
-                    panel.plot(*arc, "k--", lw=1.4, label="unstable rest points, λ = ∞")
-                    larger = math.sqrt(ends.ring / fixed.radius_squared)
-                    panel.plot(*arc * larger, "C1", lw=1.2, label=label)
-                elif fixed.stable:
-                    panel.plot(*fixed.readout, "kx", ms=9, label="stable rest points, λ = ∞")
+            draw_rings(panel, radius, "unstable rest points, λ = ∞", lw=1.4)
+            draw_rings(panel, math.sqrt(ends.ring), label, "C1", lw=1.2)
+            stable = "stable rest points, λ = ∞"
+            panel.plot([radius, -radius], [-radius, radius], "kx", ms=9, label=stable)
 
         return draw_end_points(data["ends"], one, ("$m_1$", "$m_2$"))

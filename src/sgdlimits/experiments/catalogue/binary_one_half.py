@@ -1,7 +1,6 @@
 """Two classes: half of the random starts lead SGD to the optimal classifier."""
 
 import math
-from itertools import count
 
 import numpy as np
 import xarray as xr
@@ -9,7 +8,7 @@ import xarray as xr
 import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.catalogue._binary import Binary, word
+from sgdlimits.experiments.catalogue._binary import NO_NOISE, NoisyBinary
 
 SETTLED = 30.0  # time after which no solution of the limit changes a sign any more
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -23,29 +22,25 @@ GOLDEN = (math.sqrt(5) - 1) / 2
     quick={"precisions": (1.0, 10.0, 100.0, 1000.0), "time": 25.0, "starts": 128},
     headline=True,
 )
-class BinaryOneHalf(Binary):
+class BinaryOneHalf(NoisyBinary):
     """Noise levels of the data; no noise at all is always added."""
 
-    precisions: tuple[float, ...] = setting(
-        (1.0, 3.0, 10.0, 30.0, 100.0, 1000.0), "precisions λ of the data", least=1
-    )
+    precisions: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
     starts: int = setting(512, "starts of the limit at each precision", least=32)
 
     def compute(self, seed: int) -> Data:
         """Count the end points of SGD, and those of the limit from starts spread over their law."""
+        sgd = self.sgd(seed)
 
-        def one(precision: float, seed: int) -> xr.Dataset:
-            task = self.task(precision)
-            runs = self.simulate(task, seed, points=2)
+        def one(precision: float) -> xr.Dataset:
             share = 0.5
             if math.isfinite(precision):
-                limit = sl.effective_dynamics(task, nodes=64)
+                limit = sl.effective_dynamics(self.task(precision), nodes=64)
                 ends = limit.solve(spread(self.starts), time=SETTLED, points=2)
                 share = float(apart(ends).mean())
-            return xr.Dataset({"hits": apart(runs).sum(), "limit": share})
+            return xr.Dataset({"hits": apart(sgd.sel(precision=precision)).sum(), "limit": share})
 
-        precisions = [*self.precisions, math.inf]
-        return {"fractions": sl.results.over("precision", precisions, one, count(seed))}
+        return {"fractions": sl.results.over("precision", sgd.precision.values, one)}
 
     def check(self, data: Data) -> list[Check]:
         """One half without noise and with little; the limit's own number where there is much."""
@@ -54,14 +49,14 @@ class BinaryOneHalf(Binary):
         limit = float(fractions.limit.sel(precision=least))
         return [
             checks.proportion(
-                f"end points with m₁m₂ < 0, λ = {word(precision)}",
+                f"end points with m₁m₂ < 0, λ = {sl.plot.style.number(precision)}",
                 int(fractions.hits.sel(precision=precision)),
                 self.runs,
                 expected,
                 note=note,
             )
             for precision, expected, note in (
-                (math.inf, 0.5, "each neuron keeps the sign of m + v, at any N"),
+                (NO_NOISE, 0.5, "each neuron keeps the sign of m + v, at any N"),
                 (largest, 0.5, "predicted for λ → ∞"),
                 (least, limit, "predicted by the limit at this λ"),
             )
@@ -71,7 +66,7 @@ class BinaryOneHalf(Binary):
         """Fractions with their exact intervals over the precision; no noise on the far right."""
         figure, ((panel,),) = sl.plot.panels(1, 1, width=6.4, height=3.6)
         fractions = data["fractions"]
-        words = [word(precision) for precision in fractions.precision.values]
+        words = [sl.plot.style.number(x) for x in fractions.precision.values.tolist()]
         panel.plot(words, fractions.limit, "k_", ms=22, mew=2, label="limit N → ∞ at this λ")
         sl.plot.proportions(fractions.hits, self.runs, words, axes=panel)
         panel.axhline(0.5, color="k", ls="--", zorder=1, label="1/2, predicted for λ → ∞")

@@ -10,10 +10,8 @@ import xarray as xr
 import sgdlimits as sl
 from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.catalogue._binary import Binary, ring_point
-from sgdlimits.experiments.catalogue._rings import common_checks, engine_covariance, radial_variance
-
-STATISTICS = ["v[0]", "v[1]", "M[0,mu]", "M[1,mu]"]
+from sgdlimits.experiments.catalogue import _rings
+from sgdlimits.experiments.catalogue._binary import NO_NOISE, Binary, ring_point
 
 
 @experiment(
@@ -32,55 +30,40 @@ class BinaryRingDiffusion(Binary):
     runs: int = setting(500, "independent runs of SGD", least=64)
     time: float = setting(20.0, "duration, in units of dim samples", least=2)
 
-    @property
-    def direction(self) -> np.ndarray:
-        """The unit vector towards the point."""
-        angle = math.radians(self.angle)
-        return np.array([math.cos(angle), math.sin(angle)])
+    def start(self, precision: float) -> dict[str, np.ndarray]:
+        """The point u* of the ring at some precision."""
+        return ring_point(math.radians(self.angle), precision, self.ridge)
 
     def compute(self, seed: int) -> Data:
         """√N (u − u*) of runs that start at the point u* of the ring, and its SDE without noise."""
 
-        def start(precision: float) -> dict[str, np.ndarray]:
-            return ring_point(self.direction, precision, self.ridge)
-
         def sgd(precision: float, seed: int) -> xr.Dataset:
-            at, task = start(precision), self.task(precision)
-            runs = self.simulate(task, seed, init=at, points=41)
-            apart = xr.Dataset({"v": runs.v - at["v"], "m": (runs.M - at["M"])[..., 0]})
-            return math.sqrt(self.dim) * apart
+            start = self.start(precision)
+            runs = self.simulate(self.task(precision), seed, init=start, points=41)
+            return _rings.deviations(runs, start, self.dim)
 
-        noiseless = self.task(math.inf), start(math.inf)
         return {
-            "sgd": sl.results.over("precision", (self.precision, math.inf), sgd, count(seed)),
-            "sde": engine_covariance(*noiseless, self.time, STATISTICS),
+            "sgd": sl.results.over("precision", (self.precision, NO_NOISE), sgd, count(seed)),
+            "sde": _rings.engine_covariance(self.task(), self.start(NO_NOISE), self.time),
         }
 
     def covariance(self, time: Any, sign: float = -1.0) -> np.ndarray:
         """Of √N(v − a, m − a) at some time or times, by Prop. 4.3; with ``sign=1.0`` as printed."""
-        point = math.sqrt(self.radius_squared) * self.direction
+        point = self.start(NO_NOISE)["v"]
         noise = sl.theory.binary_mixture.ring_diffusion(point, ridge=self.ridge)
-        return np.multiply.outer(radial_variance(self, time, 2, sign), noise)
+        return np.multiply.outer(_rings.radial_variance(self, time, 2, sign), noise)
 
     def check(self, data: Data) -> list[Check]:
         """Variance with the sign that restores, covariance along the radius, and rank one."""
-        expected = self.covariance(self.time)
+        expected, printed = (self.covariance(self.time, sign) for sign in (-1.0, 1.0))
         noisy, exact = (data["sgd"].isel(time=-1, precision=number) for number in (0, 1))
+        name, words = "covariance of √N m₁ and √N m₂, λ = ∞", ("m₁ - a₁", "ring in Prop. 4.3")
         return [
-            checks.variance(
-                "variance of √N(m₁ - a₁), λ = ∞",
-                exact.m[:, 0],
-                expected[2, 2],
-                printed=float(self.covariance(self.time, sign=1.0)[2, 2]),
-                note="drift across the ring in Prop. 4.3",
-            ),
-            checks.mean(
-                "covariance of √N m₁ and √N m₂, λ = ∞", exact.m.prod("neuron"), expected[2, 3]
-            ),
+            *_rings.common_checks(exact, data["sde"], expected, printed, 1, words),
+            checks.mean(name, exact.m.prod("neuron"), expected[2, 3]),
             checks.variance(
                 f"variance of √N(m₁ - a₁), λ = {self.precision:g}", noisy.m[:, 0], expected[2, 2]
             ),
-            *common_checks(exact, 1, data["sde"], expected),
         ]
 
     def draw(self, data: Data) -> Figure:
@@ -89,13 +72,12 @@ class BinaryRingDiffusion(Binary):
         (left, *planes), runs = panels[0], data["sgd"].isel(precision=0)
         sl.plot.runs(runs.m.isel(neuron=0), label="_", axes=left)
         spread = 2 * np.sqrt(self.covariance(runs.time.values)[:, 2, 2])
-        left.plot(runs.time, spread, "k", runs.time, -spread, "k", lw=1.6)
+        labels = f"SGD, λ = {self.precision:g}", "± 2 s.d. of the SDE at λ = ∞"
+        picture.envelope(left, runs.time, spread, labels[1], "k")
         left.set_ylabel(r"$\sqrt{N}\,(m_1-a_1)$")
         for panel, name in zip(planes, ("m", "v"), strict=True):
-            ends, label = runs[name].isel(time=-1), f"SGD, λ = {self.precision:g}"
-            panel.plot(*ends.values.T, "C0.", alpha=0.4, label=label)
-            line = picture.region(self.covariance(self.time)[:2, :2], deviations=2.0)
-            panel.plot(*line, "k", lw=1.6, label="± 2 s.d. of the SDE at λ = ∞")
+            ends = runs[name].isel(time=-1).values.T
+            picture.cloud(panel, ends, self.covariance(self.time)[:2, :2], labels, deviations=2.0)
             panel.set(aspect="equal", title=f"$t$ = {self.time:g}")
             panel.set_xlabel(rf"$\sqrt{{N}}\,({name}_1-a_1)$")
             panel.set_ylabel(rf"$\sqrt{{N}}\,({name}_2-a_2)$")

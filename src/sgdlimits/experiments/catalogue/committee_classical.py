@@ -43,17 +43,13 @@ class CommitteeClassical(Committee, Sgd):
 
     def check(self, data: Data) -> list[Check]:
         """Mean risk over time against the limit, and the risk of the limit at rest."""
-        told, floor = [], self.noise / 2
-        for k in self.teachers:
-            sgd = data["risk"].sel(k=k)
-            limit = sgd[["limit"]].rename(limit="risk")
-            told.append(checks.path(f"mean risk over time, k = {k}", sgd, limit, "risk"))
-            rest = float(sgd.limit_later[-1])
-            name = f"risk at rest over the noise floor Δ/2, k = {k}"
-            # the excess at rest is of the order of the step on each student's gradient, 2γ/p
-            tolerance = 2 * self.gamma / self.width
-            told.append(checks.exact(name, (rest + floor) / floor, 1.0, tolerance))
-        return told
+        risk, floor = data["risk"], self.noise / 2
+        rest = (risk.limit_later.isel(later=-1) + floor) / floor
+        name = "risk at rest over the noise floor Δ/2, k = {}"
+        return [
+            *checks.each("k", checks.path, "mean risk over time, k = {}", risk.risk, risk.limit),
+            *checks.each("k", checks.exact, name, rest, 1.0, self.least_excess),
+        ]
 
     def draw(self, data: Data) -> Figure:
         """Excess risk over time on logarithmic axes, one panel for each teacher."""

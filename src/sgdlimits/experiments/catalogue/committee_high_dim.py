@@ -61,20 +61,18 @@ class CommitteeHighDim(Committee):
         """Mean risk in the largest dimension, the rate at which the gap closes, and the end."""
         least, most = self.dims[0], self.dims[-1]
         short, distance = data["short"].sel(dim=most), data["short"].distance
-        limit = short[["limit"]].rename(limit="risk")
         ratio = distance.sel(dim=least) / distance.sel(dim=most)
         rest = data["later"].risk[-1] / (self.noise / 2)
         name = "excess risk of the limit at rest over Δ/2"
         return [
-            checks.path(f"mean risk over time, d = {most}", short, limit, "risk"),
+            checks.path(f"mean risk over time, d = {most}", short.risk, short.limit),
             checks.mean(
                 "exponent of max|M − limit| in d",
                 -np.log(ratio) / np.log(most / least),
                 -0.5,
                 note=f"from d = {least} to {most}",
             ),
-            # the excess at rest is of the order of the step on each student's gradient, 2γ/p
-            checks.exact(name, rest, 0.0, 2 * self.gamma / self.width),
+            checks.exact(name, rest, 0.0, self.least_excess),
         ]
 
     def draw(self, data: Data) -> Figure:

@@ -1,6 +1,5 @@
 """Critical against small step sizes: what the noise of high dimension does to a warm start."""
 
-from functools import cache
 from itertools import count
 
 import numpy as np
@@ -42,13 +41,11 @@ class CriticalStep(Sgd):
         def sgd(step: float, seed: int) -> xr.Dataset:
             return self.simulate(task, seed, step=step, init=start, points=101)
 
-        @cache
         def limit(step: float) -> xr.Dataset:
-            dynamics = sl.effective_dynamics(task, step=step)
-            return dynamics.solve(start, time=self.time, points=101)
+            return self.solve(task, start, points=101, step=step)
 
         def fluctuations(step: float) -> xr.Dataset:
-            return sl.effective_dynamics(task, step=step).fluctuations(limit(step))
+            return self.fluctuations(task, start, points=101, step=step)
 
         return {
             "sgd": sl.results.over("step", self.steps, sgd, count(seed)),
@@ -63,16 +60,12 @@ class CriticalStep(Sgd):
         without = f"population dynamics: {float(data['population'].m[-1]):.3g}"
         sgd, limit, sizes = (data[x].sel(step=largest) for x in ("sgd", "limit", "fluctuations"))
         path = f"path of m and r², c = {largest:g}"
+
+        def rest(step: float) -> float:
+            return self.rest(step, float(data["limit"].m.sel(step=step)[-1]))
+
         return [
-            *(
-                checks.mean(
-                    f"m at the end, c = {step:g}",
-                    ends.m.sel(step=step),
-                    self.rest(step, float(data["limit"].m.sel(step=step)[-1])),
-                    note=without,
-                )
-                for step in self.steps
-            ),
+            *checks.each("step", checks.mean, "m at the end, c = {:g}", ends.m, rest, note=without),
             checks.mean("r²/c at the end, all c", ends.r2 / ends.step, 1.0),
             checks.path(path, sgd, limit, ["m", "r2"], fluctuations=sizes),
         ]

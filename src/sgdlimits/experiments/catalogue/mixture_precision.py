@@ -18,7 +18,7 @@ from sgdlimits.experiments.base import Check, Data, Figure, Settings, experiment
 from sgdlimits.experiments.catalogue._binary import ring_point
 from sgdlimits.experiments.catalogue._xor import ROLES
 
-FIRST = np.array([1.0, 0.0])  # of two neurons the first is aligned, the other is at zero
+FIRST = 0.0  # angle at which of two neurons the first is aligned, the other is at zero
 LONG = 300.0  # until rest: the slowest rate is about 0.1
 # with 2**10 nodes quadrature moves √λ (C(λ) − C) of XOR by about 1 %: the change to 2**12 says so
 COARSE, FINE = 2**10, 2**12

@@ -69,7 +69,7 @@ class PcaDoubleRescaling(Tensors):
         labels = f"SGD, end points of {self.runs} runs", "corrected (3.5): density, 95 % region"
         for (plane, *densities), order in zip(panels, self.orders, strict=True):
             ends = self.scaled(data).sel(order=order)
-            picture.cloud(plane, ends.m, ends.r2, ends.covariance.values, labels)
+            picture.cloud(plane, np.stack([ends.m, ends.r2]), ends.covariance.values, labels)
             plane.set(title=f"k = {order}", xlabel=SYMBOLS["m"], ylabel=SYMBOLS["r2"])
             deviations = np.sqrt(np.diag(ends.covariance))
             for panel, name, deviation in zip(densities, SYMBOLS, deviations, strict=True):

@@ -1,12 +1,14 @@
 """The population loss along SGD on spiked tensors: at the critical step size it may grow."""
 
+from typing import Any
+
 import xarray as xr
 from scipy.integrate import cumulative_simpson
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.shared import Sgd
+from sgdlimits.experiments.catalogue._pca import Tensors
 
 
 @experiment(
@@ -16,7 +18,7 @@ from sgdlimits.experiments.shared import Sgd
     tiny={"orders": (3,), "dim": 2_000, "runs": 24, "time": 1.0},
     quick={},
 )
-class PopulationLoss(Sgd):
+class PopulationLoss(Tensors):
     """Orders of the tensor, a signal, and where SGD starts."""
 
     orders: tuple[int, ...] = setting((2, 3), "orders k of the tensor", least=2, most=4)
@@ -36,23 +38,17 @@ class PopulationLoss(Sgd):
             return self.with_loss(order, runs)
 
         def limit(order: int) -> xr.Dataset:
-            path = sl.effective_dynamics(self.task(order)).solve(start, time=self.time, points=2001)
-            path = self.with_loss(order, path)
+            path = self.with_loss(order, self.solve(self.task(order), start, points=2001))
             rate = sl.theory.spiked_tensor.loss_drift(path.m, path.r2, order=order, snr=self.snr)
             grown = cumulative_simpson(rate, x=path.time.values, initial=0)
             integrated = path.loss.values[0] + grown
             return path.assign(integrated=("time", integrated)).isel(time=slice(None, None, 20))
 
         def population(order: int) -> xr.Dataset:
-            small = sl.effective_dynamics(self.task(order), step=1e-6)
-            return self.with_loss(order, small.solve(start, time=self.time, points=101))
+            return self.with_loss(order, self.solve(self.task(order), start, points=101, step=1e-6))
 
         functions = {"sgd": sgd, "limit": limit, "population": population}
         return {x: sl.results.over("order", self.orders, f) for x, f in functions.items()}
-
-    def task(self, order: int) -> sl.tasks.SpikedTensor:
-        """A tensor with a spike."""
-        return sl.tasks.SpikedTensor(order=order, snr=self.snr)
 
     def with_loss(self, order: int, states: xr.Dataset) -> xr.Dataset:
         """States, and Φ = −2λmᵏ + R²ᵏ, the population loss up to a constant."""
@@ -63,21 +59,19 @@ class PopulationLoss(Sgd):
 
     def check(self, data: Data) -> list[Check]:
         """Φ of the limit against (3.4) integrated, and against Φ along SGD."""
-        told = []
-        for order in self.orders:
-            sgd, path = (data[name].sel(order=order) for name in ("sgd", "limit"))
-            gap = abs(path.integrated - path.loss).max()
-            name = f"largest gap between (3.4) integrated and Φ of the limit, k = {order}"
-            told.append(checks.exact(name, gap, 0.0, 1e-6))
-            name = f"Φ along SGD against Φ of the limit, k = {order}"
-            told.append(checks.path(name, sgd, path, "loss"))
-        return told
+        sgd, path = data["sgd"], data["limit"]
+        gaps = abs(path.integrated - path.loss).max("time")
+        gap = "largest gap between (3.4) integrated and Φ of the limit, k = {}"
+        along = "Φ along SGD against Φ of the limit, k = {}"
+        return [
+            *checks.each("order", checks.exact, gap, gaps, 0.0, 1e-6),
+            *checks.each("order", checks.path, along, sgd.loss, path.loss),
+        ]
 
     def draw(self, data: Data) -> Figure:
         """Φ(t) for each k."""
 
-        def one(panel: Axes, sgd: xr.Dataset) -> None:
-            limit, population = (data[x].sel(order=sgd.order) for x in ("limit", "population"))
+        def one(panel: Axes, sgd: xr.Dataset, limit: xr.Dataset, population: xr.Dataset) -> None:
             sl.plot.runs(sgd.loss, most=20, label="_", axes=panel)
             sl.plot.band(sgd.loss, axes=panel)
             panel.plot(limit.time, limit.integrated, "k", label="limit (3.4)")
@@ -85,5 +79,6 @@ class PopulationLoss(Sgd):
             panel.plot(population.time, population.loss, "k:", label=label)
             panel.set_ylabel("population loss Φ")
 
-        sgd, title = data["sgd"], "k = {}"
-        return sl.plot.facets(sgd, "order", one, title=title, height=3.6, share=False)
+        size: Any = {"title": "k = {}", "height": 3.6, "share": False}
+        others = data["limit"], data["population"]
+        return sl.plot.facets(data["sgd"], "order", one, *others, **size)

@@ -59,18 +59,16 @@ class RetrievalWidth(Sgd):
 
     def check(self, data: Data) -> list[Check]:
         """Mean risk against the ODE from the informed start; the rate (38) of growing overlaps."""
-        results = []
-        for width in self.widths:
-            # at a random start m is as small as its noise, and the ODE no limit of the mean
-            informed = data["risk"].sel(width=width, start="informed")
-            sgd, ode = (xr.Dataset({"risk": informed[kind]}) for kind in ("sgd", "ode"))
-            rate = sl.theory.phase_retrieval.growth_rate(width, self.rate * width, self.noise)
-            name = f"growth rate of small overlaps, p = {width}"
-            results += [
-                checks.path(f"mean risk over time, p = {width}", sgd, ode, "risk"),
-                checks.exact(name, informed.growth, rate, 1e-6),
-            ]
-        return results
+        # at a random start m is as small as its noise, and the ODE no limit of the mean
+        risk, name = data["risk"].sel(start="informed"), "growth rate of small overlaps, p = {}"
+
+        def rate(width: int) -> float:
+            return sl.theory.phase_retrieval.growth_rate(width, self.rate * width, self.noise)
+
+        return [
+            *checks.each("width", checks.path, "mean risk over time, p = {}", risk.sgd, risk.ode),
+            *checks.each("width", checks.exact, name, risk.growth, rate, 1e-6),
+        ]
 
     def draw(self, data: Data) -> Figure:
         """One panel for each width, both starts in each."""

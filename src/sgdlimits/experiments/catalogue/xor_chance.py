@@ -5,16 +5,8 @@ import xarray as xr
 import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.catalogue._xor import (
-    NO_NOISE,
-    SMALL,
-    NoisyXor,
-    classifies,
-    optimal_signs,
-    word,
-)
+from sgdlimits.experiments.catalogue._xor import NO_NOISE, NoisyXor, classifies, optimal_signs
 
-AT_REST = 1500.0  # time by which the limit is at rest: its slowest rate is 1/8 − ridge
 LIMIT, FOLLOWED = "limit", "SGD, λ = ∞,\nthen the limit"
 
 
@@ -35,11 +27,10 @@ class XorChance(NoisyXor):
 
     def compute(self, seed: int) -> Data:
         """Optimal networks by the signs of SGD, and by where the limit without noise rests."""
-        sgd, task = self.sgd(seed), self.task()
-        limit = sl.effective_dynamics(task)
+        sgd = self.sgd(seed)
         starts = {
             FOLLOWED: sl.results.state(sgd.sel(precision=NO_NOISE)),
-            LIMIT: task.random_states(SMALL, seed=seed + 100, runs=range(self.runs)),
+            LIMIT: self.small_starts(seed + 100),
         }
 
         def signs(precision: float) -> xr.Dataset:
@@ -47,7 +38,7 @@ class XorChance(NoisyXor):
             return xr.Dataset({"hits": optimal_signs(ends).sum()})
 
         def rest(start: str) -> xr.Dataset:
-            ends = sl.results.state(limit.solve(starts[start], time=AT_REST, points=2))
+            ends = sl.results.state(self.at_rest(starts[start]))
             return xr.Dataset({"hits": classifies(ends, margin=1e-3).sum()})
 
         return {
@@ -79,7 +70,7 @@ class XorChance(NoisyXor):
         figure, ((panel,),) = sl.plot.panels(1, 1, width=7.2, height=3.8)
         sgd, limit = data["sgd"], data["limit"]
         panel.axhline(3 / 32, color="k", ls="--", label="3/32, predicted for λ → ∞")
-        words = [f"SGD,\nλ = {word(precision)}" for precision in sgd.precision.values]
+        words = [f"SGD,\nλ = {sl.plot.style.number(x)}" for x in sgd.precision.values.tolist()]
         for hits, names, label, color in (
             (sgd.hits, words, "by the signs of v and m at the end", sl.plot.style.SIMULATION),
             (limit.hits, limit.start, "by the rest point that is reached", sl.plot.style.PATHS),

@@ -12,10 +12,9 @@ import xarray as xr
 import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment
-from sgdlimits.experiments.catalogue._rings import draw_end_points
+from sgdlimits.experiments.catalogue._rings import draw_end_points, draw_rings
 from sgdlimits.experiments.catalogue._xor import NO_NOISE, NoisyXor, aligned, optimal_signs
 
-AT_REST = 1500.0  # time by which the limit is at rest: its slowest rate is 1/8 − ridge
 REST_POINTS = [[1, -1], [-1, 1], [1, 0], [-1, 0], [0, 1], [0, -1], [0, 0]]  # off the rings, over √C
 
 
@@ -32,12 +31,12 @@ class XorEndPoints(NoisyXor):
     def compute(self, seed: int) -> Data:
         """End points of SGD; without noise also of the limit from the same starts, and at rest."""
         sgd = self.sgd(seed)
-        noiseless, limit = sgd.sel(precision=NO_NOISE), sl.effective_dynamics(self.task())
+        noiseless = sgd.sel(precision=NO_NOISE)
         start, end = (sl.results.state(noiseless, time=time) for time in (0.0, self.time))
         return {
             "ends": sgd[["v", "M"]].isel(time=-1),
-            "limit": limit.solve(start, time=self.time, points=2)[["M"]].isel(time=-1),
-            "rest": limit.solve(end, time=AT_REST, points=2)[["v", "M"]].isel(time=-1),
+            "limit": self.solve(self.task(), start, points=2)[["M"]].isel(time=-1),
+            "rest": self.at_rest(end)[["v", "M"]],
         }
 
     def check(self, data: Data) -> list[Check]:
@@ -69,7 +68,6 @@ class XorEndPoints(NoisyXor):
     def draw(self, data: Data) -> Figure:
         """One panel for each precision in the plane of two neurons; optimal end points apart."""
         radius = math.sqrt(self.radius_squared)
-        arc = radius * np.exp(1j * np.linspace(0, np.pi / 2, 60))
 
         def one(panel: Axes, ends: xr.Dataset) -> None:
             optimal = optimal_signs(sl.results.state(ends))
@@ -79,8 +77,7 @@ class XorEndPoints(NoisyXor):
                 (optimal, sl.plot.style.PALETTE["orange"], "with the signs of an optimal network"),
             ):
                 panel.plot(*pairs[chosen].T, ".", color=color, ms=5, alpha=0.5, label=label)
-            for sign in (1, -1):
-                panel.plot(sign * arc.real, sign * arc.imag, "k--", lw=1.4, label="rings, λ = ∞")
+            draw_rings(panel, radius, "rings, λ = ∞", lw=1.4)
             points = radius * np.transpose(REST_POINTS)
             panel.plot(*points, "kx", ms=8, label="stable rest points, λ = ∞")
 

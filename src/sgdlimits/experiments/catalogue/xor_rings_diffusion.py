@@ -14,11 +14,8 @@ import xarray as xr
 import sgdlimits as sl
 from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.catalogue._rings import common_checks, engine_covariance, radial_variance
+from sgdlimits.experiments.catalogue import _rings
 from sgdlimits.experiments.catalogue._xor import NO_NOISE, NoisyXor
-
-OVERLAPS = ["M[0,mu]", "M[1,mu]", "M[2,nu]", "M[3,nu]"]  # of each neuron with its own ring
-STATISTICS = ["v[0]", "v[1]", "v[2]", "v[3]", *OVERLAPS]
 
 
 @experiment(
@@ -51,30 +48,23 @@ class XorRingsDiffusion(NoisyXor):
         a = self.point
         start = {"v": a, "M": np.diag(a) @ np.repeat(np.eye(2), 2, axis=0), "R": np.zeros((4, 4))}
         ends = self.sgd(seed, init=start).isel(time=-1)
-        shift = xr.DataArray(a, dims="neuron")
-        scaled = xr.Dataset({"v": ends.v - shift, "m": ends.M.sum("anchor") - shift})
         return {
-            "ends": math.sqrt(self.dim) * scaled,
-            "sde": engine_covariance(self.task(), start, self.time, STATISTICS),
+            "ends": _rings.deviations(ends, start, self.dim),
+            "sde": _rings.engine_covariance(self.task(), start, self.time),
         }
 
     def covariance(self, sign: float = -1.0) -> np.ndarray:
         """Of √N(v − a, m − a) at the end, by Prop. 5.1; with ``sign=1.0`` as printed."""
         noise = sl.theory.xor.rings_diffusion(self.point, ridge=self.ridge)
-        return noise * radial_variance(self, self.time, 4, sign)
+        return noise * _rings.radial_variance(self, self.time, 4, sign)
 
     def check(self, data: Data) -> list[Check]:
         """Variance with the sign that restores, rings that are anticorrelated, and rank two."""
         ends = data["ends"].sel(precision=NO_NOISE)
-        m, expected = ends.m.transpose("run", "neuron").values, self.covariance()
+        expected, printed = (self.covariance(sign) for sign in (-1.0, 1.0))
+        words, m = ("m₁^μ - a₁", "rings in Prop. 5.1"), ends.m.transpose("run", "neuron").values
         return [
-            checks.variance(
-                "variance of √N(m₁^μ - a₁), λ = ∞",
-                m[:, 0],
-                expected[4, 4],
-                printed=float(self.covariance(sign=1.0)[4, 4]),
-                note="drift across the rings in Prop. 5.1",
-            ),
+            *_rings.common_checks(ends, data["sde"], expected, printed, 2, words),
             *(
                 checks.mean(
                     f"covariance of √N m₁^μ and √N m{'₁₂₃₄'[j]}^{'μμνν'[j]}, λ = ∞",
@@ -83,7 +73,6 @@ class XorRingsDiffusion(NoisyXor):
                 )
                 for j in (1, 2)
             ),
-            *common_checks(ends, 2, data["sde"], expected),
         ]
 
     def draw(self, data: Data) -> Figure:
@@ -101,10 +90,9 @@ class XorRingsDiffusion(NoisyXor):
     def draw_pair(self, panel: Axes, ends: xr.Dataset, other: int) -> None:
         """Overlaps of the first neuron and of another about their means, and their covariance."""
         cloud = (ends.m - ends.m.mean("run")).transpose("neuron", "run").values[[0, other]]
-        panel.plot(*cloud, ".", color=sl.plot.style.SIMULATION, alpha=0.35, label="SGD")
         pair = np.ix_([4, 4 + other], [4, 4 + other])
-        ellipse = picture.region(self.covariance()[pair], deviations=2.0)  # a line on one ring
-        panel.plot(*ellipse, "k", lw=1.6, label="2 s.d. of the SDE at λ = ∞")
+        labels = "SGD", "2 s.d. of the SDE at λ = ∞"  # the region is a line on one ring
+        picture.cloud(panel, cloud, self.covariance()[pair], labels, deviations=2.0)
         panel.set_ylabel(deviation(other))
 
 

@@ -6,9 +6,7 @@ import xarray as xr
 import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.catalogue._xor import SMALL, Xor, classifies
-
-AT_REST = 400.0  # time by which the limit is at rest: its slowest rate is 1/8 − ridge
+from sgdlimits.experiments.catalogue._xor import Xor, classifies
 
 
 @experiment(
@@ -30,10 +28,8 @@ class XorWidth(Xor):
         """Count the optimal networks at the end of SGD, and where the limit comes to rest."""
 
         def one(width: int) -> xr.Dataset:
-            task = self.task(width=width)
-            runs = self.simulate(task, seed + width, points=2)
-            starts = task.random_states(SMALL, seed=seed + 100 + width, runs=range(self.runs))
-            rest = sl.effective_dynamics(task).solve(starts, time=AT_REST, points=2)
+            runs = self.simulate(self.task(width=width), seed + width, points=2)
+            rest = self.at_rest(self.small_starts(seed + 100 + width, width), width)
             hits = [classifies(sl.results.state(ends)).sum() for ends in (runs, rest)]
             return xr.Dataset({"hits": ("source", hits)}, {"source": ["SGD", "limit"]})
 

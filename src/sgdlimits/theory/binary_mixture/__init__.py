@@ -12,6 +12,11 @@ from sgdlimits.theory.binary_mixture.noiseless import (
     population_loss,
 )
 from sgdlimits.theory.binary_mixture.noisy import Integrals, Velocity, drift, integrals
+from sgdlimits.theory.binary_mixture.noisy_rest_points import (
+    NoisyPoint,
+    noisy_optimal_point,
+    noisy_ring_point,
+)
 from sgdlimits.theory.binary_mixture.rest_points import (
     Losses,
     Point,
@@ -26,6 +31,7 @@ from sgdlimits.theory.binary_mixture.rest_points import (
 __all__ = [
     "Integrals",
     "Losses",
+    "NoisyPoint",
     "Point",
     "QuarterRing",
     "Velocity",
@@ -35,6 +41,8 @@ __all__ = [
     "integrals",
     "noiseless_diffusion",
     "noiseless_drift",
+    "noisy_optimal_point",
+    "noisy_ring_point",
     "population_loss",
     "ring_diffusion",
     "ring_jacobian",
