@@ -319,6 +319,17 @@ def allowed(size: int, count: int = 1) -> float:
     return float(stats.t.isf(LEVEL / (2 * count), size - 1))
 
 
+def exponent(values: xr.DataArray, dim: str) -> xr.DataArray:
+    """The exponent of a parameter in values, from its first to its last value.
+
+    >>> gaps = xr.DataArray([0.1, 0.05], {"dim": [100, 400]}, "dim")
+    >>> float(exponent(gaps, "dim"))
+    -0.5
+    """
+    first, last = (values.isel({dim: end}) for end in (0, -1))
+    return np.log(np.abs(last / first)) / np.log(float(last[dim]) / float(first[dim]))
+
+
 def wrong_outliers(eigenvalues: Any, outliers: Any, edge: float, margin: float) -> int:
     """How many outliers above the edge of a bulk are predicted and not there, or the reverse.
 

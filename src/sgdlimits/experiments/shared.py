@@ -27,6 +27,17 @@ class Sgd(Settings):
         """The limit for as long as SGD; options are those of ``sgdlimits.effective_dynamics``."""
         return sl.effective_dynamics(task, **options).solve(init, time=self.time, points=points)
 
+    def with_limit(
+        self, task: Any, seed: int, init: Any, *, points: int, step: float = 1.0, **options: Any
+    ) -> dict[str, xr.Dataset]:
+        """SGD from one start, and the limit at the same times, as ``sgd`` and ``limit``.
+
+        Options are those of ``sgdlimits.effective_dynamics``.
+        """
+        sgd = self.simulate(task, seed, step=step, init=init, points=points)
+        limit = sl.effective_dynamics(task, step=step, **options)
+        return {"sgd": sgd, "limit": limit.solve(init, times=sgd.time)}
+
     def fluctuations(self, task: Any, init: Any, points: int, **options: Any) -> xr.Dataset:
         """Standard deviations of √dim times single runs around this solution of the limit."""
         solution = self.solve(task, init, points, **options)

@@ -8,6 +8,7 @@ from sgdlimits.plot import style
 from sgdlimits.plot.bifurcation import bifurcation
 from sgdlimits.plot.closability import closability
 from sgdlimits.plot.compare import compare
+from sgdlimits.plot.convergence import convergence
 from sgdlimits.plot.files import save
 from sgdlimits.plot.over_runs import band, runs
 from sgdlimits.plot.panels import facets, legend_below, panels
@@ -29,6 +30,7 @@ __all__ = [
     "bifurcation",
     "closability",
     "compare",
+    "convergence",
     "eigenvalues_over_time",
     "eigenvectors",
     "facets",

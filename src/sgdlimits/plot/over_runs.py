@@ -64,7 +64,8 @@ def runs(
         lines = panel.plot(along, finite.T, color=color, linewidth=0.7, alpha=alpha)
         lines[0].set_label(text)
         if limit is not None:
-            panel.plot(limit[other], limit, color=style.LIMIT, label="limit, dim → ∞", zorder=3)
+            look: Any = {"color": style.LIMIT, "linewidth": 1.2, "zorder": 3}
+            panel.plot(limit[other], limit, label="limit, dim → ∞", **look)
         _finish(panel, values, alone=axes is None)
     return figure
 

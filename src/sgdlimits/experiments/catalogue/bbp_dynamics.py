@@ -49,8 +49,8 @@ class BbpDynamics(TwoSides):
         scaled, law = np.sqrt(self.dim) * m, "law of √N·m {}, against the SDE"
         normal = stats.norm()  # the SDE is linear in √N·m, which starts at 0
         r2 = data["sgd"].r2.sel(snr=self.below)
-        right, wrong = (self.radii(r2.time.values, power) for power in (1, 2))
-        worst = int(np.argmax(np.abs(right - wrong)))
+        right, wrong = (self.radii(r2.time, power) for power in (1, 2))
+        worst = int(np.argmax(np.abs((right - wrong).values)))
         return [
             *checks.each("snr", checks.distribution, law, scaled / spread, normal),
             *checks.each("snr", checks.variance, "variance of √N·m {}", scaled, spread**2),
@@ -64,23 +64,21 @@ class BbpDynamics(TwoSides):
             ),
         ]
 
-    def radii(self, times: np.ndarray, power: int = 1) -> np.ndarray:
+    def radii(self, times: xr.DataArray, power: int = 1) -> xr.DataArray:
         """r²(t) from dr² = −8 r² (r^(2·power) − 1) dt: power 1 is right, 2 is printed."""
-        start = self.radius**power
-        return (1 + (1 / start - 1) * np.exp(-8 * power * times)) ** (-1 / power)
+        start, decay = self.radius**power, np.exp(-8 * power * times)
+        return xr.DataArray((1 + (1 / start - 1) * decay) ** (-1 / power))
 
     def draw(self, data: Data) -> Figure:
         """Rescaled overlaps below and above with two standard deviations, and r² over time."""
-        figure, panels = sl.plot.panels(1, 3, width=3.7, height=3.3)
-        *overlaps, last = panels[0]
+        figure, ((*overlaps, last),) = sl.plot.panels(1, 3, width=3.7, height=3.3)
         for panel, snr in zip(overlaps, self.snrs, strict=True):
             sgd, spread = (data[name].m.sel(snr=snr) for name in ("sgd", "spread"))
             sl.plot.runs(np.sqrt(self.dim) * sgd, most=SHOWN, axes=panel)
             picture.envelope(panel, spread.time, 2 * spread, "± 2 s.d. of the SDE", lw=1.3)
             panel.set(title=f"$\\lambda = {snr:g}$", ylabel="$\\sqrt{N}\\, m$")
         r2 = data["sgd"].r2.sel(snr=self.below)
-        sl.plot.runs(r2, most=SHOWN, axes=last)
-        last.plot(r2.time, self.radii(r2.time.values), "k", label="limit of $r^2$")
-        last.plot(r2.time, self.radii(r2.time.values, 2), "C1:", lw=2, label="as printed")
+        sl.plot.runs(r2, most=SHOWN, limit=self.radii(r2.time), axes=last)
+        last.plot(r2.time, self.radii(r2.time, 2), "C1:", lw=2, label="as printed")
         last.set(title=f"$\\lambda = {self.below:g}$", ylabel="$r_\\perp^2$")
         return sl.plot.legend_below(figure)

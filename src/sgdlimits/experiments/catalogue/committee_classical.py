@@ -33,11 +33,11 @@ class CommitteeClassical(Committee, Sgd):
         def one(teachers: int) -> xr.Dataset:
             task, step = self.task(teachers), 2 * self.gamma
             start = task.random_state(self.dim, seed=seed)
-            sgd = self.simulate(task, seed, step=step, init=start, points=POINTS)
-            limit = sl.effective_dynamics(task, step=step)
-            path = excess_risk(limit.solve(start, times=sgd.time)).risk
-            later = excess_risk(limit.solve(start, times=LATER)).risk.rename(time="later")
-            return excess_risk(sgd).assign(limit=path, limit_later=later)
+            both = self.with_limit(task, seed, start, points=POINTS, step=step)
+            sgd, limit = (excess_risk(both[name]) for name in ("sgd", "limit"))
+            until_rest = sl.effective_dynamics(task, step=step).solve(start, times=LATER)
+            later = excess_risk(until_rest).risk.rename(time="later")
+            return sgd.assign(limit=limit.risk, limit_later=later)
 
         return {"risk": sl.results.over("k", self.teachers, one)}
 

@@ -7,7 +7,7 @@ import numpy as np
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks, picture
-from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
+from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.shared import Sgd
 from sgdlimits.results import select
 
@@ -47,13 +47,8 @@ class MixtureGeneralMeans(Sgd):
         )
         start = task.random_state(self.dim, seed=seed)
         options: Any = {"step": self.step, "init": start, "points": 51}
-        sgd = self.simulate(task, seed, **options)
-        limit = sl.effective_dynamics(task, step=self.step, nodes=NODES)
-        return {
-            "sgd": sgd,
-            "limit": limit.solve(start, times=sgd.time),
-            "noiseless": self.simulate(task.replace(precision=math.inf), seed, runs=2, **options),
-        }
+        noiseless = self.simulate(task.replace(precision=math.inf), seed, runs=2, **options)
+        return self.with_limit(task, seed, nodes=NODES, **options) | {"noiseless": noiseless}
 
     def check(self, data: Data) -> list[Check]:
         """Paths of overlaps and norms; the decay of what is orthogonal to noiseless data."""
@@ -61,39 +56,29 @@ class MixtureGeneralMeans(Sgd):
         overlaps = [f"M[{a},mu{b}]" for a in CLASSES for b in CLASSES]
         products = ["R[0,0]", "R[0,1]", "R[1,1]", "R[1,2]", "R[2,2]"]
         norm = select(data["noiseless"], "R[0,0]").isel(run=0).values
-        decay = math.exp(-2 * self.ridge * self.time)
+        ratio, decay = norm[-1] / norm[0], math.exp(-2 * self.ridge * self.time)
+        # one step multiplies by (1 − δβ)², not by exp(−2δβ)
+        gap, printed = 2 * self.ridge**2 * self.time * self.step / self.dim, math.sqrt(decay)
+        name, note = "R₁₁(t)/R₁₁(0) at the end, λ = ∞", "−2βR in (5.6) and (5.18), printed −βR"
         return [
             checks.path("all overlaps over time", sgd, limit, overlaps),
             checks.path("R over time", sgd, limit, products),
-            checks.exact(
-                "R₁₁(t)/R₁₁(0) at the end, λ = ∞",
-                norm[-1] / norm[0],
-                decay,
-                # one step multiplies by (1 − δβ)², not by exp(−2δβ)
-                2 * self.ridge**2 * self.time * self.step / self.dim,
-                note="−2βR in (5.6) and (5.18), printed −βR",
-                printed=math.sqrt(decay),
-            ),
+            checks.exact(name, ratio, decay, gap, note=note, printed=printed),
         ]
 
     def draw(self, data: Data) -> Figure:
         """One panel of overlaps for each class vector, and one of R."""
         figure, panels = sl.plot.panels(2, 2, width=4.6, height=2.9, sharex=True)
-        for a, panel in zip(CLASSES, panels.ravel(), strict=False):
-            draw_paths(panel, data, [f"M[{a},mu{b}]" for b in CLASSES])
-            title = f"class {a + 1}, weight {self.weights[a]:g}"
-            panel.set(title=title, ylabel=rf"$\langle x^{a + 1}, \mu_b \rangle$")
-        draw_paths(panels[1, 1], data, [f"R[{a},{a}]" for a in CLASSES])
-        panels[1, 1].set(title="orthogonal to the means", ylabel="$R_{aa}$")
+        weights = self.weights
+        forms = {f"class {a + 1}, weight {weights[a]:g}": f"M[{a},mu{{0}}]" for a in CLASSES}
+        forms["orthogonal to the means"] = "R[{0},{0}]"
+        for panel, (title, form) in zip(panels.ravel(), forms.items(), strict=True):
+            for number, color in picture.coloured(CLASSES):
+                sgd, limit = (select(data[x], form.format(number)) for x in ("sgd", "limit"))
+                label = f"SGD, class or mean {number + 1}"
+                sl.plot.runs(sgd, limit=limit, most=20, label=label, color=color, axes=panel)
+            symbol = r"$\langle x^a, \mu_b \rangle$" if form.startswith("M") else "$R_{aa}$"
+            panel.set(title=title, ylabel=symbol)
         for panel in panels[0]:
             panel.set_xlabel("")
         return sl.plot.legend_below(figure)
-
-
-def draw_paths(panel: Axes, data: Data, names: list[str]) -> None:
-    """Three statistics, one for each class or mean: single runs, and the limit on top."""
-    for number, (name, color) in enumerate(zip(names, picture.COLOURS, strict=False), 1):
-        label = f"SGD, class or mean {number}"
-        sl.plot.runs(select(data["sgd"], name), most=20, label=label, color=color, axes=panel)
-        limit = select(data["limit"], name)
-        panel.plot(limit.time, limit, "k--", lw=1.1, label="limit")

@@ -36,8 +36,8 @@ class MixtureOverlaps(Softmax, Sgd):
         """SGD from one random start, its limit, and the drift at the noiseless rest point."""
         task = self.task(self.precision)
         start = task.random_state(self.dim, seed=seed)
-        sgd = self.simulate(task, seed, init=start, points=51)[["M"]]
-        limit = sl.effective_dynamics(task, nodes=self.nodes).solve(start, times=sgd.time)
+        both = self.with_limit(task, seed, start, points=51, nodes=self.nodes)
+        sgd, limit = (both[name][["M"]] for name in ("sgd", "limit"))
         k, overlap = self.classes, self.rest_overlap(self.ridge)
         others = -overlap / (k - 1)
         M = np.full((k, k), others) + (overlap - others) * np.eye(k)
@@ -46,7 +46,7 @@ class MixtureOverlaps(Softmax, Sgd):
         return {
             "sgd": sgd.isel(neuron=[0]),
             "end": sgd.isel(time=-1).mean("run"),
-            "limit": limit[["M"]].isel(neuron=[0]),
+            "limit": limit.isel(neuron=[0]),
             "rest": xr.Dataset({"velocity": (("neuron", "anchor"), velocity)}),
         }
 

@@ -87,14 +87,13 @@ class MixturePrecision(Settings):
 
     def check(self, data: Data) -> list[Check]:
         """Exponent for two classes, coefficient for XOR, and the engine at the closed form."""
-        last = data["binary"].isel(precision=[-2, -1])
-        exponent = np.diff(np.log(np.abs(last.gap))) / np.diff(np.log(last.precision))
+        exponent = checks.exponent(data["binary"].gap.isel(precision=[-2, -1]), "precision")
         drift = max(abs(float(x)) for x in data["engine"].values())
         name = "two classes: exponent of λ in C(λ) - C"
         at_rest = f"two classes: drift of the engine at rest, λ = {self.low:g}"
         results = [
             # the next order of C(λ) − C is 1/λ²
-            checks.exact(name, exponent[0], -1.0, 10 / self.high),
+            checks.exact(name, exponent, -1.0, 10 / self.high),
             checks.exact(at_rest, drift, 0.0, 1e-9),
         ]
         if self.xor:
