@@ -44,6 +44,12 @@ def test_labels_are_at_the_left_and_below(count: int, columns: int) -> None:
     assert first == [number % columns == 0 for number in range(count)]
 
 
+def test_labels_of_a_grid_are_at_its_edges() -> None:
+    grid = panels(2, 2, xlabel="time", ylabel="overlap")[1]
+    assert [panel.get_xlabel() for panel in grid.ravel()] == ["", "", "time", "time"]
+    assert [panel.get_ylabel() for panel in grid.ravel()] == ["overlap", "", "overlap", ""]
+
+
 def test_panels_of_the_caller() -> None:
     figure, grid = panels(3, 2)
     facets(data(3), "snr", draw, axes=grid[:2])

@@ -22,6 +22,8 @@ def panels(
     *,
     width: float = 4.8,
     height: float = 3.2,
+    xlabel: Word = "",
+    ylabel: Word = "",
     **options: Any,
 ) -> tuple[Figure, np.ndarray]:
     """Return a figure and its panels, to be filled by functions that take ``axes``.
@@ -31,14 +33,16 @@ def panels(
         columns: of panels.
         width: of one panel, in inches.
         height: of one panel, in inches.
+        xlabel: of the lowest panels.
+        ylabel: of the leftmost panels.
         options: for ``Figure.subplots``, such as ``sharey=True``.
 
     Returns:
         The figure, and the panels as an array of shape (rows, columns).
 
-    >>> figure, axes = panels(1, 2, sharey=True)
-    >>> axes.shape, float(figure.get_figwidth())
-    ((1, 2), 9.6)
+    >>> figure, axes = panels(1, 2, ylabel="overlap", sharey=True)
+    >>> axes.shape, float(figure.get_figwidth()), [panel.get_ylabel() for panel in axes[0]]
+    ((1, 2), 9.6, ['overlap', ''])
     """
     shape = tuple(
         _checks.integer(name, value, least=1)
@@ -46,7 +50,12 @@ def panels(
     )
     with style.figure_style():
         figure = Figure(figsize=(shape[1] * width, shape[0] * height), layout="constrained")
-        return figure, figure.subplots(*shape, squeeze=False, **options)
+        grid = figure.subplots(*shape, squeeze=False, **options)
+        for panel in grid[-1]:
+            panel.set_xlabel(xlabel)
+        for panel in grid[:, 0]:
+            panel.set_ylabel(ylabel)
+        return figure, grid
 
 
 def legend_below(figure: Figure, columns: WholeNumber = 4) -> Figure:

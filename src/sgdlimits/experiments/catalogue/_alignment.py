@@ -14,22 +14,17 @@ import xarray as xr
 import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Axes, Check, Data, Figure, setting
-from sgdlimits.experiments.catalogue._spectra import MATRICES, Spectra
+from sgdlimits.experiments.catalogue._spectra import MATRICES, Tracked
 
 ALIGNED = 0.95
 NEAR_ONE = 100.0  # a precision from which on theory says more than ALIGNED
 
 
-class Alignment(Spectra):
+class Alignment(Tracked):
     """Both matrices at several noise levels, at few times while SGD runs."""
 
     precisions: tuple[float, ...] = setting((10.0, 100.0), "values of λ", above=0)
-    points: int = setting(4, "times after the start at which the matrices are computed", least=2)
-
-    @property
-    def times(self) -> np.ndarray:
-        """When the matrices are computed: the start, and more often soon after it."""
-        return self.time * np.linspace(0, 1, self.points + 1) ** 2
+    points: int = 4
 
 
 def prediction(task: Any, tracked: xr.Dataset, ratio: float, always: Sequence[str]) -> xr.DataArray:
@@ -86,16 +81,11 @@ def parts(data: Data) -> Iterator[tuple[str, xr.Dataset]]:
 def draw_parts(data: Data, draw: Callable[[Axes, xr.Dataset], Any], label: str) -> Figure:
     """A panel for each part, both matrices side by side; ``label`` is that of the vertical axis."""
     titled = list(parts(data))
-    figure, panels = sl.plot.panels(
-        len(titled) // 2, 2, width=4.8, height=2.9, sharex=True, sharey=True
-    )
+    look: Any = {"xlabel": sl.plot.style.TIME_LABEL, "ylabel": label, "height": 2.9}
+    figure, panels = sl.plot.panels(len(titled) // 2, 2, sharex=True, sharey=True, **look)
     for panel, (title, part) in zip(panels.ravel(), titled, strict=True):
         draw(panel, part)
         panel.set(title=title, ylim=(0, 1.03))
-    for panel in panels[:, 0]:
-        panel.set_ylabel(label)
-    for panel in panels[-1]:
-        panel.set_xlabel(sl.plot.style.TIME_LABEL)
     return sl.plot.legend_below(figure, 3)
 
 

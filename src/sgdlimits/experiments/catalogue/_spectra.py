@@ -42,6 +42,17 @@ class Spectra(Settings):
         return sl.results.over("draw", range(draws), look, count(seed))
 
 
+class Tracked(Spectra):
+    """When the matrices are computed while SGD runs."""
+
+    points: int = setting(14, "times after the start at which matrices are computed", least=2)
+
+    @property
+    def times(self) -> np.ndarray:
+        """The start, and more often soon after it."""
+        return self.time * np.linspace(0, 1, self.points + 1) ** 2
+
+
 def fresh(task: Any, state: Any, dim: int, samples: int, seed: int) -> sl.spectra.Empirical:
     """Both matrices on new data, at weights in R^dim that have the given state."""
     training = sl.spectra.Training(task, dim, 1.0, seed, task.check_state(state))

@@ -6,6 +6,7 @@ room for the weights.
 """
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import sgdlimits as sl
 from sgdlimits._types import State
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Axes, Check, setting
-from sgdlimits.experiments.catalogue._spectra import MATRICES, Spectra
+from sgdlimits.experiments.catalogue._spectra import MATRICES, Spectra, Tracked
 
 
 class XorSpectra(Spectra):
@@ -33,11 +34,11 @@ class XorSpectra(Spectra):
         return sl.tasks.XorMixture(width=self.width, precision=precision, ridge=self.ridge)
 
 
-class Readout(XorSpectra):
+class Readout(XorSpectra, Tracked):
     """One noise level; eigenvalues of the readout block, as many as neurons."""
 
     precision: float = setting(10.0, "precision λ of the data", above=0)
-    points: int = setting(40, "times after the start at which the matrices are computed", least=2)
+    points: int = 40
 
     @property
     def bias(self) -> float:
@@ -51,6 +52,14 @@ class Readout(XorSpectra):
         options: Any = {"init": state, "blocks": ["vv"]}
         tracked = sl.spectra.track(task, room, self.samples, [0.0], seed=seed, **options)
         return tracked.eigenvalues.isel(time=0, block=0, drop=True)
+
+    def fresh(self, state: State, seed: int) -> xr.Dataset:
+        """The same on several data sets, over ``draw``; the first has this seed."""
+
+        def look(_: int, seed: int) -> xr.Dataset:
+            return xr.Dataset({"eigenvalues": self.eigenvalues(state, seed)})
+
+        return sl.results.over("draw", range(self.draws), look, count(seed))
 
     def predicted(self, state: State, matrices: Sequence[str] = tuple(MATRICES)) -> xr.DataArray:
         """The same eigenvalues as the effective theory predicts them."""

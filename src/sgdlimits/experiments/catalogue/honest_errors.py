@@ -8,13 +8,7 @@ import xarray as xr
 import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.catalogue._random_tasks import (
-    brute_force,
-    random_kind,
-    random_means,
-    random_state,
-    random_task,
-)
+from sgdlimits.experiments.catalogue import _random_tasks
 from sgdlimits.experiments.settings import Settings
 
 ACCURACIES = (1e-2, 1e-3, 1e-4, 1e-5)  # asked for, one of them at each state
@@ -44,11 +38,11 @@ class HonestErrors(Settings):
         rows = []
         for number in range(self.tasks):
             rng = np.random.default_rng([seed, number])
-            kind = random_kind(rng)
-            means = random_means(kind, rng)
+            kind = _random_tasks.random_kind(rng)
+            means = _random_tasks.random_means(kind, rng)
             for index in range(self.states):
-                task = random_task(kind, means, 10 ** rng.uniform(*PRECISIONS))
-                state, asked = random_state(kind, rng), rng.choice(ACCURACIES)
+                task = _random_tasks.random_task(kind, means, 10 ** rng.uniform(*PRECISIONS))
+                state, asked = _random_tasks.random_state(kind, rng), rng.choice(ACCURACIES)
                 limit = sl.effective_dynamics(task, rtol=asked)
                 with warnings.catch_warnings():
                     warnings.filterwarnings("ignore", "expectations are known to")
@@ -58,7 +52,7 @@ class HonestErrors(Settings):
                         )
                         for x in (limit.drift(state), limit.drift_error(state))
                     )
-                true, error = brute_force(
+                true, error = _random_tasks.brute_force(
                     kind, task, state, self.samples, seed=number * self.states + index
                 )
                 size = np.max(np.abs(true))

@@ -8,7 +8,7 @@ import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
 from sgdlimits.experiments.catalogue._mixtures import Softmax
-from sgdlimits.experiments.catalogue._spectra import Spectra, draw_histogram
+from sgdlimits.experiments.catalogue._spectra import Tracked, draw_histogram
 
 
 @experiment(
@@ -18,19 +18,17 @@ from sgdlimits.experiments.catalogue._spectra import Spectra, draw_histogram
     tiny={"classes": 3, "dim": 150, "ratio": 20.0, "points": 3, "time": 20.0},
     quick={"dim": 400, "points": 8},
 )
-class MixtureOutliers(Softmax, Spectra):
+class MixtureOutliers(Softmax, Tracked):
     """The first class block of the Hessian, on test and on training data."""
 
     precision: float = setting(10.0, "λ, the inverse variance of the noise", above=0)
-    points: int = setting(14, "times after the start at which the matrix is computed", least=2)
     draws: int = setting(6, "data sets on which the end is looked at", least=3)
 
     def compute(self, seed: int) -> Data:
         """Track one run on test and on training data, predict, and repeat the end on fresh data."""
         task = self.task(self.precision)
-        times = self.time * np.linspace(0, 1, self.points + 1) ** 2
-        few = np.union1d(times[:1], times[::-4])
-        test = self.track(task, times, seed, blocks=[0], full=True).sel(matrix=["hessian"])
+        few = np.union1d(self.times[:1], self.times[::-4])
+        test = self.track(task, self.times, seed, blocks=[0], full=True).sel(matrix=["hessian"])
         train = self.track(task, few, seed, blocks=[0], data="train").sel(matrix=["hessian"])
         end = sl.results.state(test)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy import stats
+from scipy.stats import norm
 
 import sgdlimits as sl
 from sgdlimits.experiments import checks
@@ -78,23 +78,22 @@ class TensorWarmStarts(Sgd):
 
     def check(self, data: Data) -> list[Check]:
         """Rest points against closed forms; where warm starts end; who decides next to m†."""
-        told = []
-        for order in self.orders:
-            rest = data["rest"].sel(order=order)
-            name = f"distance of rest points by search from closed forms, k = {order}"
-            note = f"{int(rest.points)} points"
-            told.append(checks.exact(name, rest.apart, 0.0, 1e-6, note=note))
+
+        def note(order: int) -> str:
+            return f"{int(data['rest'].points.sel(order=order))} points"
+
+        name = "distance of rest points by search from closed forms, k = {}"
+        apart = data["rest"].apart
+        told = checks.each("order", checks.exact, name, apart, 0.0, 1e-6, note=note)
         for start, (word, expected) in enumerate((("below", 0.0), ("above", 1.0))):
             hits = data["warm"].learned.isel(start=start)
             name = f"share of starts {word} m† that learn, all k"
             told.append(checks.proportion(name, int(hits.sum()), hits.size, expected))
-        for order in self.orders:
-            near = data["near"].learned.sel(order=order).values
-            # on both sides, so that the first correction in 1/√n, which favours one, cancels
-            stayed = int(near[OFFSETS == 1].sum() + (~near[OFFSETS == -1]).sum())
-            name = f"share that ends on its side of m† from one s.d. away, k = {order}"
-            told.append(checks.proportion(name, stayed, 2 * self.runs, float(stats.norm.cdf(1))))
-        return told
+        # on both sides, so that the first correction in 1/√n, which favours one, cancels
+        right, left = (data["near"].learned.isel(start=side == OFFSETS) for side in (1, -1))
+        stayed, share = right.sum(("start", "run")) + (~left).sum(("start", "run")), norm.cdf(1)
+        name = "share that ends on its side of m† from one s.d. away, k = {}"
+        return told + checks.each("order", checks.proportion, name, stayed, 2 * self.runs, share)
 
     def draw(self, data: Data) -> Figure:
         """Portraits with warm starts; below, the probability to learn across m†."""
@@ -108,7 +107,7 @@ class TensorWarmStarts(Sgd):
             sl.plot.proportions(hits, self.runs, noise * OFFSETS, label=label, axes=lower)
             x = np.linspace(-2.5, 2.5, 201)
             label = r"diffusive limit at $(m_\dagger, 1)$"
-            lower.plot(noise * x, stats.norm.cdf(x), "k", label=label)
+            lower.plot(noise * x, norm.cdf(x), "k", label=label)
             lower.set(xlabel=r"start: $\sqrt{n}\,(m - m_\dagger)$")
             lower.set_ylabel(r"probability to reach $m_\star$")
         return sl.plot.legend_below(figure, 3)

@@ -35,7 +35,6 @@ class XorHiddenClasses(Readout):
 
     width: int = setting(6, "width K, small: wide networks hardly ever miss a class", least=5)
     ratio: float = setting(10.0, "samples in the matrix, per dimension", above=1)
-    points: int = setting(40, "times after the start at which the matrix is computed", least=2)
     runs: int = setting(64, "runs of a batch, among which one is looked for", least=4)
 
     def compute(self, seed: int) -> Data:
@@ -53,10 +52,8 @@ class XorHiddenClasses(Readout):
                 both = {"eigenvalues": self.eigenvalues(state, seed), "effective": predicted}
                 return xr.Dataset(both).sel(matrix="gradient")
 
-            end = sl.results.state(run)
-            fresh = [self.eigenvalues(end, seed + 1 + k) for k in range(self.draws)]
-            draws = xr.concat(fresh, "draw").sel(matrix="gradient")
-            return sl.results.over("time", run.time.values, look).assign(fresh=draws)
+            fresh = self.fresh(sl.results.state(run), seed + 1).eigenvalues.sel(matrix="gradient")
+            return sl.results.over("time", run.time.values, look).assign(fresh=fresh)
 
         return {"readout": sl.results.over("classes", CLASSES, one)}
 

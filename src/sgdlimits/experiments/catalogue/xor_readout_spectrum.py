@@ -4,8 +4,6 @@ The run is the first, from the seed on, that discerns all four hidden classes: a
 every one does.
 """
 
-from itertools import count
-
 import numpy as np
 import xarray as xr
 
@@ -34,14 +32,13 @@ class XorReadoutSpectrum(Readout):
     def compute(self, seed: int) -> Data:
         """Eigenvalues over time on test and train data, and again on fresh data at the end."""
         task = self.task(self.precision)
-        times = self.time * np.linspace(0, 1, self.points + 1) ** 2
         for good in range(seed, seed + TRIES):
-            test = self.track(task, times, good, blocks=["vv"])
+            test = self.track(task, self.times, good, blocks=["vv"])
             end = sl.results.state(test)
             discerned = sl.spectra.hidden_classes(task, end)
             if discerned == CLASSES:
                 break
-        train = self.track(task, times, good, data="train", blocks=["vv"])
+        train = self.track(task, self.times, good, data="train", blocks=["vv"])
 
         def along(_: str, tracked: xr.Dataset) -> xr.Dataset:
             return tracked[["eigenvalues"]].isel(block=0)
@@ -50,13 +47,10 @@ class XorReadoutSpectrum(Readout):
             state = sl.results.state(test, time=time)
             return xr.Dataset({"eigenvalues": self.predicted(state)})
 
-        def fresh(_: int, seed: int) -> xr.Dataset:
-            return xr.Dataset({"eigenvalues": self.eigenvalues(end, seed)})
-
         return {
             "run": sl.results.over("data", KINDS, along, [test, train]).assign(classes=discerned),
-            "predicted": sl.results.over("time", times, predicted),
-            "fresh": sl.results.over("draw", range(self.draws), fresh, count(good + 1)),
+            "predicted": sl.results.over("time", self.times, predicted),
+            "fresh": self.fresh(end, good + 1),
         }
 
     def check(self, data: Data) -> list[Check]:

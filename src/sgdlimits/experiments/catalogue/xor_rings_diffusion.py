@@ -79,12 +79,10 @@ class XorRingsDiffusion(NoisyXor):
         """Two neurons of one ring above, of two rings below; columns for the precisions."""
         ends = data["ends"]
         size: Any = {"width": 3.1, "height": 2.7, "sharex": True, "sharey": "row"}
-        figure, panels = sl.plot.panels(2, len(ends.precision), **size)
+        figure, panels = sl.plot.panels(2, len(ends.precision), xlabel=deviation(0), **size)
         for row, other, title in zip(panels, (1, 2), ("λ = {:g}", ""), strict=True):
             draw = partial(self.draw_pair, other=other)
             sl.plot.facets(ends, "precision", draw, title=title, axes=row)
-        for panel in panels[-1]:
-            panel.set_xlabel(deviation(0))
         return sl.plot.legend_below(figure)
 
     def draw_pair(self, panel: Axes, ends: xr.Dataset, other: int) -> None:
