@@ -1,10 +1,10 @@
 """Is my set of summary statistics closed? Robust regression with sensors of three kinds.
 
-A user's own JAX loss. Half of the coordinates of x are quiet, the others are noisy, and about
-√dim of them are faulty. The overlap with the teacher and the norm of the rest look like a natural
-pair of statistics, but how fast the norm changes depends on which half it sits in: the check says
-so. It accepts the set with one norm for each half: the faulty sensors still make a difference at
-every dim, but it decays.
+A user's own JAX loss. Half of the coordinates of x are quiet, the others are noisy, and five of
+them are faulty. The overlap with the teacher and the norm of the rest look like a natural pair of
+statistics, but how fast the norm changes depends on which half it sits in: the check says so. It
+accepts the set with one norm for each half: the faulty sensors still make a difference at every
+dim, but it decays.
 """
 
 import jax
@@ -17,7 +17,7 @@ def deviation(dim):
     """Of each coordinate: quiet, noisy, faulty."""
     place = jnp.arange(dim)
     healthy = jnp.where(place < dim // 2, 0.5, 2.0)
-    return jnp.where(place < dim - round(dim**0.5), healthy, 4.0)
+    return jnp.where(place < dim - 5, healthy, 4.0)
 
 
 def sample(key, dim):
@@ -52,7 +52,7 @@ sets = {
     "overlap, norm": (one_norm, ["overlap", "norm"]),
     "overlap, quiet norm, noisy norm": (two_norms, ["overlap", "quiet", "noisy"]),
 }
-STEP, STATES, LEVELS = 0.5, 12, 2
+STEP, STATES, LEVELS = 0.5, 32, 2
 found = {}
 for title, (statistics, names) in sets.items():
     triple = sl.Triple(loss, sample, statistics, init, names)

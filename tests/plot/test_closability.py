@@ -26,6 +26,8 @@ def result(**changes: Any) -> Any:
         "mean_square": np.tile([2.0, 1.0, 0.1], (3, 1)),
         "exponent": Estimate(np.array([-0.05, -1.0, np.nan]), np.array([0.04, 0.2, np.inf])),
         "open_statistics": ("norm",),
+        "undecided_statistics": (),
+        "threshold": 0.01,
     }
     return SimpleNamespace(**(fields | changes))
 
@@ -52,6 +54,11 @@ def test_points_are_parts_of_the_mean_square_with_two_errors() -> None:
     np.testing.assert_allclose(points[:, 0], DIMS, rtol=0.1)
     assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
     assert panel.get_title() == "not closed: norm"
+    assert [
+        float(np.asarray(line.get_ydata())[0])
+        for line in panel.lines
+        if line.get_linestyle() == ":"
+    ] == [0.01]
 
 
 def test_what_is_not_seen_is_an_upper_limit() -> None:
@@ -66,12 +73,15 @@ def test_what_is_not_seen_is_an_upper_limit() -> None:
 
 
 def test_one_panel_for_each_set() -> None:
-    figure = closability({"small": result(), "large": result(open_statistics=())})
+    none: dict[str, Any] = {"open_statistics": ()}
+    vague = result(**none, undecided_statistics=("M[0,mu]",))
+    figure = closability({"small": result(), "large": result(**none), "blunt": vague})
     assert [panel.get_title() for panel in figure.axes] == [
         "small\nnot closed: norm",
         "large\nclosed",
+        r"blunt" "\n" r"undecided: $M_{0,\mu}$",
     ]
-    assert [len(panel.get_ylabel()) > 0 for panel in figure.axes] == [True, False]
+    assert [len(panel.get_ylabel()) > 0 for panel in figure.axes] == [True, False, False]
     figure.draw_without_rendering()
     for panel in figure.axes:
         legend = panel.get_legend()

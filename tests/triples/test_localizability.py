@@ -91,6 +91,33 @@ def test_critical_step_follows_the_scale_of_the_statistic() -> None:
     assert float(found.exponent.value) == pytest.approx(1.5, abs=0.02)
 
 
+class Crooked(eqx.Module):
+    """√dim·(1 + 3/√dim)·|x|², whose corrector is dim^(3/2) only in the limit."""
+
+    def __call__(self, x: jax.Array, dim: int) -> jax.Array:
+        return jnp.stack([(jnp.sqrt(dim) + 3) * (x @ x)])
+
+
+def test_critical_step_is_followed_to_the_limit() -> None:
+    """A straight line over these dims gives 1.41, with an error bar that misses 3/2 by far."""
+    triple = Triple(flat_loss, flat_sample, Crooked(), gaussian)
+    found = critical_step(triple, (50, 200, 800))
+    value, error = (float(part) for part in found.exponent)
+    assert float(found.plain[0]) == pytest.approx(1.41, abs=0.01)
+    assert abs(value - 1.5) < error < 0.15
+    assert "a plain power law over these dims has 1.41" in repr(found)
+    two = critical_step(triple, (50, 800))
+    assert abs(float(two.exponent.value) - 1.5) < 2 * float(two.exponent.error)
+    assert "three or more would" in two.statement
+
+
+def test_a_bound_near_the_exponent_is_undecided_on_two_dims() -> None:
+    found = localizability(flat(0.6), (50, 100), step=1.0, time=0.0).condition("hessian")
+    assert found.verdict == "undecided"
+    assert not found.holds
+    assert "undecided" in repr(found)
+
+
 def test_linear_statistics_have_no_critical_step() -> None:
     found = critical_step(pca("m"), (8, 16))
     assert found.statistic is None

@@ -33,6 +33,10 @@ class Remainders(Protocol):
     def exponent(self) -> Estimate: ...  # noqa: D102
     @property
     def open_statistics(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def undecided_statistics(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def threshold(self) -> float: ...  # noqa: D102
 
 
 def closability(result: Any, axes: Axes | Sequence[Axes] | np.ndarray | None = None) -> Figure:
@@ -41,7 +45,8 @@ def closability(result: Any, axes: Axes | Sequence[Axes] | np.ndarray | None = N
     On log-log paper: the variance of the drift over parameters with the same statistics, divided by
     its mean square, with two standard errors. Where it is not seen, that is within two standard
     errors of zero, an arrow down from its upper limit, value + 2 standard errors. In a closed set
-    every curve falls or is not seen; the legend has the exponents in dim of those that are.
+    every curve falls or is not seen; the legend has the exponents in dim of those that are. The
+    dotted line is the threshold: what the test must be able to see before it says 'closed'.
 
     Args:
         result: a result of :func:`sgdlimits.closability`, or a dict of them by title, one panel
@@ -57,8 +62,8 @@ def closability(result: Any, axes: Axes | Sequence[Axes] | np.ndarray | None = N
         for (title, one), panel in zip(sets.items(), panels, strict=True):
             for number in range(len(one.names)):
                 _draw(panel, one, number)
-            opened = ", ".join(_word(name) for name in one.open_statistics)
-            verdict = f"not closed: {opened}" if opened else "closed"
+            panel.axhline(one.threshold, color="0.5", linestyle=":", linewidth=1.0, zorder=0)
+            verdict = _verdict(one)
             panel.set_title(f"{title}\n{verdict}" if title else verdict, fontsize="medium")
             _ticks(panel, one.dims)
             panel.legend(loc="upper left", bbox_to_anchor=(0.0, -0.16))
@@ -66,6 +71,16 @@ def closability(result: Any, axes: Axes | Sequence[Axes] | np.ndarray | None = N
             "unexplained part of the drift\n(variance / mean square, ± 2 s.e.)", fontsize="medium"
         )
     return figure
+
+
+def _verdict(result: Remainders) -> str:
+    for word, names in (
+        ("not closed", result.open_statistics),
+        ("undecided", result.undecided_statistics),
+    ):
+        if names:
+            return f"{word}: {', '.join(_word(name) for name in names)}"
+    return "closed"
 
 
 def _sets(result: Any) -> dict[str, Remainders]:

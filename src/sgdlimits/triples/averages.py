@@ -1,6 +1,7 @@
 """Means over independent batches of a triple's data, in memory that does not grow with them."""
 
 import math
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,13 @@ from sgdlimits.triples.triple import Triple
 
 BATCHES = 20  # independent batches of samples, whose spread is the standard error
 ENTRIES = 2**18  # real numbers held at once: 2 MB, which caches hold; 2**21 is slower
+LONGEST = 16  # samples in a chunk at most; a short batch has one chunk
+
+
+def derived(seed: int, *purpose: str | int) -> int:
+    """A seed of its own for each purpose: seeds next to one another share no samples."""
+    words = [zlib.crc32(str(part).encode()) for part in purpose]
+    return int(np.random.SeedSequence([seed, *words]).generate_state(1)[0])
 
 
 def batch_size(samples: int) -> int:
@@ -44,8 +52,9 @@ def averages(
     result = jax.eval_shape(lambda x: function(triple, dim, arguments, x), datum)
     entries = sum(int(np.prod(x.shape)) for x in jax.tree.leaves((datum, result, arguments)))
     per_batch = batch_size(samples)
-    chunk = max(1, min(ENTRIES // max(entries, 1), per_batch))
-    return _averages(function, triple, dim, arguments, key, per_batch, chunk)
+    chunk = max(1, min(ENTRIES // max(entries, 1), per_batch, LONGEST))
+    # the number of samples as an array: one compilation serves all of them
+    return _averages(function, triple, dim, arguments, key, jnp.asarray(per_batch), chunk)
 
 
 @eqx.filter_jit
@@ -55,30 +64,30 @@ def _averages(
     dim: int,
     arguments: Any,
     key: Any,
-    per_batch: int,
+    per_batch: Array,
     chunk: int,
 ) -> Any:
     def one(index: Array) -> Any:
         datum = triple.sample(jax.random.fold_in(key, index), dim)
         return function(triple, dim, arguments, datum)
 
-    def add(batch: Array, total: Any, first: Array) -> tuple[Any, None]:
-        numbers = first + jnp.arange(chunk)
+    def add(batch: Array, total: Any, number: Array) -> Any:
+        numbers = number * chunk + jnp.arange(chunk)
         values = jax.vmap(one)(batch * per_batch + numbers)
 
         def masked(value: Array) -> Array:  # the last chunk is padded
             inside = (numbers < per_batch).reshape((chunk,) + (1,) * (value.ndim - 1))
             return jnp.sum(jnp.where(inside, value, 0), axis=0)
 
-        return jax.tree.map(lambda t, v: t + masked(v), total, values), None
+        return jax.tree.map(lambda t, v: t + masked(v), total, values)
 
     zero = jax.tree.map(
         lambda x: jnp.zeros(x.shape, jnp.float64), jax.eval_shape(one, jnp.asarray(0))
     )
-    firsts = jnp.arange(0, per_batch, chunk)
+    chunks = (per_batch + chunk - 1) // chunk
 
     def batch_mean(batch: Array) -> Any:
-        total, _ = jax.lax.scan(lambda t, first: add(batch, t, first), zero, firsts)
+        total = jax.lax.fori_loop(0, chunks, lambda c, t: add(batch, t, c), zero)
         return jax.tree.map(lambda x: x / per_batch, total)
 
     return jax.lax.map(batch_mean, jnp.arange(BATCHES))

@@ -11,6 +11,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float
 
 from sgdlimits._newton import damped, least_norm_step
+from sgdlimits.triples.averages import derived
+from sgdlimits.triples.enriched import enriched
 from sgdlimits.triples.triple import Params, Triple, statistics_at
 from sgdlimits.triples.visited import visited
 
@@ -35,25 +37,27 @@ def same_levels(
     seed: int,
     *,
     targets: int | None = None,
+    enrich: int = 0,
 ) -> Iterator[Level]:
     """At each dim, parameters that SGD visits, moved to the same values of u.
 
     The targets are the values of u of the first states at the first dim. With ``targets=None`` each
-    state has its own, one target per state; else every one of the ``count`` states is moved to each
-    of so many targets, so that a level has many different parameters with the same u.
+    state has its own, one target per state; else ``count`` states of their own are moved to each of
+    so many targets, so that a level has many different parameters with the same u. With
+    ``enrich`` > 0 they are varied inside their arrays first, by means of so many samples: see
+    ``enriched``.
     """
     wanted = None
     for dim in dims:
-        pool = visited(triple, dim, step, time, count, seed)
+        states = count * (targets or 1)
+        pool = visited(triple, dim, step, time, states, seed, pure=targets or 0)
         if wanted is None:
             wanted = np.asarray(statistics_at(triple, dim, pool))[:targets]
-        if targets is None:
-            states, goals, shape = pool, wanted, (count, 1)
-        else:
-            shape = (len(wanted), count)
-            states = jax.tree.map(lambda x: jnp.asarray(np.concatenate([x] * shape[0])), pool)
-            goals = np.repeat(wanted, count, axis=0)
-        moved, arrived = onto_level(triple, dim, states, jnp.asarray(goals))
+        if enrich > 0:
+            pool = enriched(triple, dim, pool, enrich, derived(seed, "enrich"))
+        shape = (count, 1) if targets is None else (targets, count)
+        goals = np.repeat(wanted, states // len(wanted), axis=0)
+        moved, arrived = onto_level(triple, dim, pool, jnp.asarray(goals))
         yield Level(dim, moved, np.asarray(arrived).reshape(shape))
 
 

@@ -16,7 +16,9 @@ RECORDS = 4  # times at which each is looked at, after its start
 SCALES = (0.5, 1.5)  # factors by which every array of the parameters is multiplied
 
 
-def visited(triple: Triple, dim: int, step: float, time: float, count: int, seed: int) -> Params:
+def visited(
+    triple: Triple, dim: int, step: float, time: float, count: int, seed: int, pure: int = 0
+) -> Params:
     r"""Many different parameters of order one, along a leading axis.
 
     Each is x = s·X_t + c·(X'_{t'} − X'_0): a point X_t on one run of SGD at δ = step/dim, rescaled,
@@ -27,11 +29,14 @@ def visited(triple: Triple, dim: int, step: float, time: float, count: int, seed
     Why so: SGD finds the directions in which the loss has structure, and random perturbations miss
     them in high dimension; but all runs follow one curve in the limit, which mixtures of two runs
     leave. At ``time = 0`` only rescaled draws of the initial law remain. Times and factors depend
-    on ``seed`` alone, so that state i at one dim can be compared with state i at another.
+    on ``seed`` alone, so that state i at one dim can be compared with state i at another. The first
+    ``pure`` states are points of the runs themselves, s = 1 and c = 0, from their starts on.
     """
     generator = np.random.default_rng(seed)
     own, other = generator.integers(PATHS, size=(2, count))
     when, other_when = generator.integers(RECORDS + 1, size=(2, count))
+    when[:pure] = np.linspace(0, RECORDS, pure + 1)[:-1].astype(int)
+    own[:pure] = np.arange(pure) % PATHS
     key = jax.random.key(seed)
     if time > 0:
         steps = max(1, round(time * dim / step / RECORDS))
@@ -49,8 +54,9 @@ def visited(triple: Triple, dim: int, step: float, time: float, count: int, seed
 
     def mixed(leaf: np.ndarray) -> Array:
         shape = (count,) + (1,) * (leaf.ndim - 2)
-        scale = generator.uniform(*SCALES, count).reshape(shape)
-        share = generator.uniform(-1, 1, count).reshape(shape)
+        scale, share = generator.uniform(*SCALES, count), generator.uniform(-1, 1, count)
+        scale[:pure], share[:pure] = 1.0, 0.0
+        scale, share = scale.reshape(shape), share.reshape(shape)
         moved = leaf[other_when, other] - leaf[0, other]
         return jnp.asarray(scale * leaf[when, own] + share * moved)
 
