@@ -6,6 +6,7 @@ exponentials does: these, like the arguments of tanh, remain as bends.
 """
 
 import functools
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -96,6 +97,20 @@ def _seen(task: MultiIndexFamily, c: Index, y: Array, noise: Array) -> tuple[Arr
         return y, jnp.asarray(task.labels)[c]
     r = len(task.anchors)
     return y[r:], task.label(c, y[:r], noise)
+
+
+def jumps_separately(task: MultiIndexFamily) -> bool:
+    """Whether, without noise, each field can be held at zero without touching the others.
+
+    True for ReLU networks whose means are orthogonal or opposite, as in the papers: then a solution
+    may slide along the jump of one field independently of the others.
+    """
+    if task.labels is None or task.kinks != "zero" or not math.isinf(task.precision):
+        return False
+    products = task.means @ task.gram @ task.means.T
+    lengths = np.sqrt(np.diag(products))
+    cosines = np.abs(products) / np.maximum(np.outer(lengths, lengths), 1e-300)
+    return bool(not task.spike.any() and np.all((cosines < 1e-12) | (cosines > 1 - 1e-12)))
 
 
 class _Unseen:

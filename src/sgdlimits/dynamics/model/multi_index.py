@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -14,9 +14,10 @@ from sgdlimits import gaussian
 from sgdlimits._precision import as_arrays
 from sgdlimits._types import Index
 from sgdlimits.dynamics.model.base import Errors, Model, Vector, model_of
+from sgdlimits.dynamics.model.bends import Bends, bends_at
 from sgdlimits.dynamics.model.committee import committee_moments
 from sgdlimits.dynamics.model.frame import Frame, JaxState, frame_of
-from sgdlimits.dynamics.model.kinks import candidates
+from sgdlimits.dynamics.model.kinks import jumps_separately
 from sgdlimits.dynamics.model.moments import Moments, motion
 from sgdlimits.dynamics.model.quadrature import (
     MOST_NODES,
@@ -31,7 +32,7 @@ from sgdlimits.dynamics.model.quadrature import (
     typical_error,
     variants,
 )
-from sgdlimits.dynamics.model.samples import Samples, samples_of, still_samples
+from sgdlimits.dynamics.model.samples import Samples, in_chunks, samples_of, still_samples
 from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 T = TypeVar("T")
@@ -42,10 +43,7 @@ HOPELESS = 30.0  # so many times the error wanted: larger rules of this kind are
 UNLIKELY = 10.0  # a rule that mostly has so many times the error wanted is not tried
 STUDENT = 1.5  # for deviations that are themselves estimated from nine rules
 BY_CHANCE = 6.0  # standard errors by which plain random nodes may be off
-CHUNK = 1024  # nodes whose gradients are in the fastest memory at once
 WORTH = 1 / 3  # a drift that jumps must be better than others by this factor
-BEND, FEWEST = 2.0, 3  # arguments below this are in the bend; nodes that must be there
-NEVER = 1e-7  # a bend with less weight than this on one side is out of reach
 SMALL = 1e-20  # squared lengths of means below this are zero
 
 
@@ -295,7 +293,7 @@ class MultiIndexModel(Model):
 
         def one(index: Index) -> T:
             c, b = index // blocks, index % blocks
-            result = _in_chunks(part, samples_of(self.task, self.rule, frame, state, c, b))
+            result = in_chunks(part, samples_of(self.task, self.rule, frame, state, c, b))
             return jax.tree.map(lambda x: jnp.asarray(self.task.weights)[c] * x, result)
 
         parts = jax.lax.map(one, jnp.arange(len(self.task.weights) * blocks))
@@ -328,7 +326,7 @@ def multi_index_model(task: MultiIndexFamily, *, step: float, nodes: int) -> Mul
         step=jnp.asarray(step),
         rule=as_arrays(rule),
         size=size._replace(orders=()),
-        jumps_at_zero=_jumps_separately(task),
+        jumps_at_zero=jumps_separately(task),
     )
 
 
@@ -355,24 +353,6 @@ def _average(
     )
 
 
-def _in_chunks(part: Callable[[Samples], T], samples: Samples) -> T:
-    """What ``part`` makes of all nodes, a few at a time: much faster than one large array."""
-    count = len(samples.weights)
-    chunks = -(-count // CHUNK)
-    missing = -count % chunks
-
-    def cut(x: Array) -> Array:
-        if missing:  # the last node again, without weight
-            x = jnp.concatenate([x, jnp.repeat(x[..., -1:], missing, axis=-1)], axis=-1)
-        return jnp.moveaxis(x.reshape(*x.shape[:-1], chunks, -1), -2, 0)
-
-    rows = jax.tree.map(cut, samples)
-    real = jnp.arange(chunks * rows.weights.shape[1]).reshape(chunks, -1) < count
-    rows = rows._replace(weights=jnp.where(real, rows.weights, 0.0))
-    parts = jax.lax.map(part, rows)
-    return jax.tree.map(lambda x: jnp.sum(x, axis=0), parts)
-
-
 @eqx.filter_jit
 def _by_all(
     model: MultiIndexModel, rules: Quadrature, vectors: Float[Array, "q n"]
@@ -393,40 +373,11 @@ def _reach(model: MultiIndexModel, vectors: Float[Array, "q n"]) -> Float[Array,
     return jnp.linalg.norm(frame.factor, axis=1)
 
 
-class _Bends(NamedTuple):
-    """How steeply saturating units bend at each of some vectors."""
-
-    deviation: Float[Array, " q"]  # largest standard deviation of an argument
-    missed: Bool[Array, " q"]  # whether nodes lie on both sides of a bend, and none or few in it
-
-
 @eqx.filter_jit
-def _bends(model: MultiIndexModel, vectors: Float[Array, "q n"]) -> _Bends:
-    task, chosen = model.task, jnp.array(model.rule.kinks.soft)
-
-    def at(vector: Vector) -> _Bends:
+def _bends(model: MultiIndexModel, vectors: Float[Array, "q n"]) -> Bends:
+    def at(vector: Vector) -> Bends:
         state = model.unravel(vector)
-        frame, readout = model._frame(state), state["v"] if task.trained else jnp.zeros(task.width)
-
-        def one(c: Index) -> _Bends:
-            samples = samples_of(task, model.rule, frame, state, c, jnp.asarray(0))
-            known = task.labels is not None
-            y = samples.fields if known else jnp.concatenate([samples.anchors, samples.fields])
-            values = jax.vmap(candidates, (None, None, 1, None, None), 1)(
-                task, c, y, jnp.zeros(()), readout
-            )[chosen]
-            weights = samples.weights / jnp.sum(samples.weights)
-            centred = values - (values @ weights)[:, None]
-            above, below = (
-                jnp.where(side, weights, 0.0).sum(1) for side in (values > 0, values < 0)
-            )
-            crossed = jnp.minimum(above, below) > NEVER
-            inside = [jnp.sum((s * values > 0) & (s * values < BEND), axis=1) for s in (1, -1)]
-            few = (jnp.minimum(*inside) < 1) | (sum(inside) < FEWEST)
-            return _Bends(jnp.sqrt(jnp.max(centred**2 @ weights)), jnp.any(crossed & few))
-
-        each = jax.lax.map(one, jnp.arange(len(task.weights)))
-        return _Bends(jnp.max(each.deviation), jnp.any(each.missed))
+        return bends_at(model.task, model.rule, model._frame(state), state)
 
     return jax.lax.map(at, vectors)
 
@@ -440,17 +391,3 @@ def _deviations(model: MultiIndexModel, vector: Vector) -> Vector:
 @eqx.filter_jit
 def _diffusions(model: MultiIndexModel, rules: Quadrature, vector: Vector) -> Array:
     return jax.lax.map(lambda rule: model._ruled(rule).diffusion(vector), rules)
-
-
-def _jumps_separately(task: MultiIndexFamily) -> bool:
-    """Whether, without noise, each field can be held at zero without touching the others.
-
-    True for ReLU networks whose means are orthogonal or opposite, as in the papers: then a solution
-    may slide along the jump of one field independently of the others.
-    """
-    if task.labels is None or task.kinks != "zero" or not math.isinf(task.precision):
-        return False
-    products = task.means @ task.gram @ task.means.T
-    lengths = np.sqrt(np.diag(products))
-    cosines = np.abs(products) / np.maximum(np.outer(lengths, lengths), 1e-300)
-    return bool(not task.spike.any() and np.all((cosines < 1e-12) | (cosines > 1 - 1e-12)))
