@@ -25,9 +25,9 @@ def logistic(fields: Any, _: Any, label: Any) -> Any:
     [
         (own(logistic), 0, 1),
         (own(lambda s, v, y: jax.nn.relu(1 - y * s[0])), 1, 0),
-        (own(lambda s, v, y: jax.nn.relu(1 - y * jnp.tanh(s[0]))), 0, 2),  # never off
+        (own(lambda s, v, y: jax.nn.relu(1 - y * jnp.tanh(s[0]))), 0, 1),  # never off
         (own(lambda s, v, y: (y - s[0] ** 2) ** 2), 0, 0),
-        (own(lambda s, v, y: jax.nn.logsumexp(s) - s[0], width=3), 0, 4),
+        (own(lambda s, v, y: jax.nn.logsumexp(s) - s[0], width=3), 0, 3),
         (own(lambda s, v, y: jnp.where(jnp.abs(y - s[0]) < 1, (y - s[0]) ** 2, 1.0)), 1, 1),
         (sl.tasks.TeacherStudent(activation=jax.nn.gelu), 0, 4),
         (sl.tasks.TeacherStudent(activation=jax.nn.relu), 4, 0),
