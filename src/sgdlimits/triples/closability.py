@@ -187,10 +187,10 @@ def closability(
     ...         return random.normal(key, (dim,)) / jnp.sqrt(dim)
     ...     return Triple(loss, normal, statistics, normal)
     >>> norm = triple(lambda x, dim: jnp.stack([x @ x]))
-    >>> closability(norm, (20, 40), step=0.5, samples=400).verdict
+    >>> closability(norm, (20, 160), step=0.5, samples=400).verdict
     'not closed'
     >>> norms = triple(lambda x, dim: jnp.stack([x[::2] @ x[::2], x[1::2] @ x[1::2]]))
-    >>> closability(norms, (20, 40), step=0.5, samples=400).verdict
+    >>> closability(norms, (20, 160), step=0.5, samples=400).verdict
     'closed'
     """
     if not isinstance(triple, Triple):

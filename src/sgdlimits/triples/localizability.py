@@ -146,7 +146,7 @@ def localizability(
     ...     init=lambda key, dim: normal(key, dim) / jnp.sqrt(dim),
     ... )
     >>> localizability(triple, (30, 100, 300), step=1.0, time=0.0).condition("hessian")
-    FAILS  ‖∇²u‖ ≤ C δ^(−1/2): exponent 1.00 ± 0.07, bound 0.5
+    FAILS  ‖∇²u‖ ≤ C δ^(−1/2): exponent 1.00 ± 0.01, bound 0.5
     """
     if not isinstance(triple, Triple):
         raise _checks.InputError(
