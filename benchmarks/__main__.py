@@ -13,6 +13,7 @@ import numpy as np
 import sgdlimits as sl
 from benchmarks.any_loss import linear_cost
 from benchmarks.baselines import per_step, phase_retrieval_loop, xor_loop
+from benchmarks.limits import against_solve_ivp
 from benchmarks.row import Row
 from benchmarks.spectra import effective_spectrum, leading_pairs
 from sgdlimits.tasks import Task
@@ -108,6 +109,7 @@ def main() -> None:
         any_dimension,
         many_runs,
         first_call,
+        against_solve_ivp,
         linear_cost,
         leading_pairs,
         effective_spectrum,

@@ -6,7 +6,7 @@ Keys such as CS09 are those of ``docs/references.bib``.
 from sgdlimits.gaussian.arccosine import relu_gradient, relu_product, step_product, step_relu
 from sgdlimits.gaussian.erf import erf_curvature, erf_gradient, erf_product, erf_slopes
 from sgdlimits.gaussian.lines import crossings, legendre, piecewise
-from sgdlimits.gaussian.orthants import orthant_nodes
+from sgdlimits.gaussian.orthants import Block, Pair, Split, Whole, orthant_nodes
 from sgdlimits.gaussian.quadrature import (
     Estimate,
     Rule,
@@ -17,6 +17,7 @@ from sgdlimits.gaussian.quadrature import (
     product,
     sobol,
 )
+from sgdlimits.gaussian.truncated import truncated, truncated_table
 from sgdlimits.gaussian.wick import (
     moment,
     quadratic_mean,
@@ -26,8 +27,12 @@ from sgdlimits.gaussian.wick import (
 )
 
 __all__ = [
+    "Block",
     "Estimate",
+    "Pair",
     "Rule",
+    "Split",
+    "Whole",
     "crossings",
     "erf_curvature",
     "erf_gradient",
@@ -51,4 +56,6 @@ __all__ = [
     "sobol",
     "step_product",
     "step_relu",
+    "truncated",
+    "truncated_table",
 ]

@@ -1,5 +1,6 @@
 """How the fields of a multi-index task depend on independent normal variables at a state."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -30,6 +31,7 @@ class Frame(NamedTuple):
     orthogonal: Float[Array, "K K"]  # C, a square root of the covariance of s⊥
     factor: Float[Array, "m m"]  # F, its first columns the directions of largest variance
     mixing: Float[Array, "n m"]  # V
+    order: Int[Array, " m"] | None  # rows of F in this order are lower triangular
 
     def parts(self, z: Float[Array, "m q"]) -> tuple[Float[Array, "r q"], Float[Array, "K q"]]:
         """Means of the centred anchor fields and of s⊥ given z."""
@@ -51,7 +53,7 @@ def frame_of(
     task: MultiIndexFamily,
     state: JaxState,
     *,
-    order: Int[Array, " m"] | None = None,
+    arranged: Callable[[Float[Array, "m n"]], Int[Array, " m"]] | None = None,
     noise: bool = False,
 ) -> Frame:
     """The frame at a state.
@@ -59,8 +61,9 @@ def frame_of(
     Args:
         task: what is learned.
         state: where.
-        order: F is lower triangular when its rows are taken in this order; by default its columns
-            follow the principal directions of the fields' correlations.
+        arranged: tells from what fields are made of in which order they are taken: then F is lower
+            triangular. By default its columns follow the principal directions of the fields'
+            correlations.
         noise: whether the label noise is one of the fields.
     """
     K, r = task.width, len(task.anchors)
@@ -73,7 +76,8 @@ def frame_of(
         made_of = jnp.concatenate([first, made_of])
     if noise:
         made_of = jax.scipy.linalg.block_diag(made_of, jnp.ones((1, 1)))
-    return Frame(inward, A, C, *_whitened(made_of, order))
+    order = None if arranged is None else arranged(made_of)
+    return Frame(inward, A, C, *_whitened(made_of, order), order)
 
 
 def _whitened(B: Float[Array, "m n"], order: Int[Array, " m"] | None) -> tuple[Array, Array]:

@@ -17,7 +17,7 @@ from sgdlimits.tasks.base import Task
 # for searches and paths: a drift error of 1e-3 is below the 1/√dim of the noise up to dim = 10⁵
 COARSE_NODES = 2**10
 DEFAULT_NODES = 2**14  # of ``model``, which is one rule for all states
-BESIDE = 0.03  # how far from a vector, relative to its size, a rule must hold
+BESIDE = 0.03  # how far from a state, relative to its statistics, a rule must hold
 EXAMPLES = 2  # vectors at which a rule is judged
 ROUGH = 1e-3  # below the noise of SGD, 1/√dim, up to dim = 10⁶
 FAIR = 10.0  # errors beyond so many times that are warned of
@@ -64,7 +64,7 @@ class Limit(eqx.Module):
         # at a rest point a poor rule may be right by symmetry: states beside it tell
         beside = np.random.default_rng(0).normal(size=few.shape) * BESIDE
         beside[0] = 0.0
-        few = jax.vmap(self.model.retract)(few + beside * jnp.max(jnp.abs(few), 1, keepdims=True))
+        few = _moved(self.model, few, jnp.asarray(beside))
         if self.nodes is not None:
             return self.model, max(float(self.model.errors(u[None]).relative[0]) for u in few)
         return self.model.suited(few, self.rtol if rtol is None else rtol, smooth=smooth)
@@ -185,6 +185,18 @@ class Limit(eqx.Module):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.task!r}, step={self.step})"
+
+
+@eqx.filter_jit
+def _moved(model: Model, vectors: jax.Array, by: jax.Array) -> jax.Array:
+    """States beside these: each statistic is moved relative to its own largest entry."""
+
+    def one(vector: jax.Array, by: jax.Array) -> jax.Array:
+        state = model.unravel(vector)
+        size = {name: jnp.full_like(x, jnp.max(jnp.abs(x))) for name, x in state.items()}
+        return model.retract(vector + by * model.ravel(size))
+
+    return jax.vmap(one)(vectors, by)
 
 
 _drift = eqx.filter_jit(lambda model, vector: model.drift(vector))

@@ -1,6 +1,5 @@
 """The effective dynamics of multi-index tasks, by automatic differentiation of their loss."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -15,12 +14,12 @@ from sgdlimits._precision import as_arrays
 from sgdlimits._types import Index
 from sgdlimits.dynamics.model.base import Errors, Model, Vector, model_of
 from sgdlimits.dynamics.model.bends import Bends, bends_at
+from sgdlimits.dynamics.model.choice import chosen
 from sgdlimits.dynamics.model.committee import committee_moments
 from sgdlimits.dynamics.model.frame import Frame, JaxState, frame_of
 from sgdlimits.dynamics.model.kinks import jumps_separately
 from sgdlimits.dynamics.model.moments import Moments, motion
 from sgdlimits.dynamics.model.quadrature import (
-    MOST_NODES,
     PROBE,
     RANDOM,
     Quadrature,
@@ -29,7 +28,6 @@ from sgdlimits.dynamics.model.quadrature import (
     probes,
     quadrature,
     sizes,
-    typical_error,
     variants,
 )
 from sgdlimits.dynamics.model.samples import Samples, in_chunks, samples_of, still_samples
@@ -38,12 +36,8 @@ from sgdlimits.tasks.multi_index import MultiIndexFamily
 T = TypeVar("T")
 
 TINY = 1e-290  # a field on the positive side of zero
-USUAL = 1e-5  # who asks for less error than this is given more nodes
-HOPELESS = 30.0  # so many times the error wanted: larger rules of this kind are not tried
-UNLIKELY = 10.0  # a rule that mostly has so many times the error wanted is not tried
 STUDENT = 1.5  # for deviations that are themselves estimated from nine rules
 BY_CHANCE = 6.0  # standard errors by which plain random nodes may be off
-WORTH = 1 / 3  # a drift that jumps must be better than others by this factor
 SMALL = 1e-20  # squared lengths of means below this are zero
 
 
@@ -97,7 +91,7 @@ class MultiIndexModel(Model):
         drifts, scales = _by_all(self, as_arrays(variants(self.task, self.full_size)), vectors)
         error = self._spread(drifts)
         if self.size.kind != "sobol":
-            plain, _ = _by_all(self._sized(PROBE), as_arrays(probes(self.task)), vectors)
+            plain, _ = _by_all(self.sized(PROBE), as_arrays(probes(self.task)), vectors)
             gap = jnp.abs(drifts[0] - plain.mean(0))
             chance = plain.std(0, ddof=1) / len(plain) ** 0.5
             if bool(jnp.any(gap - BY_CHANCE * chance > error)):
@@ -110,11 +104,17 @@ class MultiIndexModel(Model):
             error = jnp.where(missed, jnp.maximum(error, scales[:, None]), error)
         return Errors(error, scales)
 
+    def bent(self, vectors: Float[Array, "q n"]) -> float:
+        """How far the arguments of saturating units move."""
+        soft = self.rule.kinks.soft
+        return float(jnp.max(_bends(self.sized(PROBE), vectors).deviation)) if soft else 0.0
+
     @property
     def full_size(self) -> Size:
         """The size of the rule, orders included."""
-        orders = () if self.rule.orders is None else np.asarray(self.rule.orders)
-        return self.size._replace(orders=tuple(int(order) for order in orders))
+        if self.rule.orders is None:
+            return self.size
+        return self.size._replace(orders=tuple(int(order) for order in self.rule.orders))
 
     def diffusion_error(self, vector: Vector) -> Float[Array, "n n"]:
         """The spread of the diffusion over the same rules."""
@@ -124,43 +124,16 @@ class MultiIndexModel(Model):
         return self._spread(_diffusions(self, rules, vector))
 
     def _spread(self, values: Array) -> Array:
-        """Standard deviation over random rules; the largest change to other orders.
-
-        The last of an orthant rule's variants is of a lower order: its error is some four times
-        larger, twice where fields are nearly dependent.
-        """
+        """Standard deviation over random rules; the largest change to other orders."""
         if self.size.kind in RANDOM:
             return STUDENT * values.std(0, ddof=1)
-        gaps = jnp.abs(values[1:] - values[0])
-        if self.size.kind == "orthant":
-            gaps = gaps.at[-1].multiply(0.5)
-        return jnp.max(gaps, axis=0)
+        return jnp.max(jnp.abs(values[1:] - values[0]), axis=0)
 
     def suited(
         self, vectors: Float[Array, "q n"], rtol: float, *, smooth: bool
     ) -> tuple["MultiIndexModel", float]:
         """The first rule whose error is at most rtol; else the best, whatever it costs."""
-        if self.exact:
-            return self, 0.0
-        best, least, skipped = self, math.inf, ""
-        most = MOST_NODES if rtol >= USUAL else 4 * MOST_NODES
-        reach = np.max(np.asarray(_reach(self, vectors)), axis=0)
-        soft = self.rule.kinks.soft
-        bent = float(jnp.max(_bends(self._sized(PROBE), vectors).deviation)) if soft else 0.0
-        allowed = sizes(self.task, most, smooth=smooth, reach=reach, bent=bent)
-        for number, size in enumerate(allowed):
-            last = [*(other.kind for other in allowed[number + 1 :]), ""][0] != size.kind
-            hopeless = typical_error(size) > UNLIKELY * rtol
-            if (hopeless or size.kind == skipped) and not last:
-                continue
-            rung = self._sized(size)
-            error = max(float(rung.errors(vector[None]).relative[0]) for vector in vectors)
-            if error < least * (1.0 if rung.smooth else WORTH):
-                best, least = rung, error
-            if least <= rtol:
-                break
-            skipped = size.kind if error > HOPELESS * rtol else ""
-        return best, least
+        return (self, 0.0) if self.exact else chosen(self, vectors, rtol, smooth=smooth)
 
     def scaled_drift(self, vector: Vector) -> tuple[Vector, Float[Array, ""]]:
         """The drift, and the size of what cancels in it: the largest mean of absolute values."""
@@ -176,8 +149,9 @@ class MultiIndexModel(Model):
         scale = jnp.max(jnp.stack([jnp.max(part) for part in (*parts, jnp.abs(vector))]))
         return self.ravel(motion(self.task, state, moments, self.step)), scale
 
-    def _sized(self, size: Size) -> "MultiIndexModel":
-        return self._ruled(as_arrays(quadrature(self.task, size)), size._replace(orders=()))
+    def sized(self, size: Size) -> "MultiIndexModel":
+        """The same with another rule."""
+        return self._ruled(as_arrays(quadrature(self.task, size)), _static(size))
 
     def _ruled(self, rule: Quadrature, size: Size | None = None) -> "MultiIndexModel":
         return MultiIndexModel(
@@ -284,8 +258,13 @@ class MultiIndexModel(Model):
 
         return self._sum(state, self._frame(state), average)
 
+    def frame(self, vector: Vector) -> Frame:
+        """How the fields depend on independent normals."""
+        return self._frame(self.unravel(vector))
+
     def _frame(self, state: JaxState) -> Frame:
-        return frame_of(self.task, state, order=self.rule.order, noise=self.rule.with_noise)
+        arranged = self.rule.arranged if self.rule.blocks else None
+        return frame_of(self.task, state, arranged=arranged, noise=self.rule.with_noise)
 
     def _sum(self, state: JaxState, frame: Frame, part: Callable[[Samples], T]) -> T:
         """What ``part`` makes of the nodes, over all components and blocks of nodes."""
@@ -325,17 +304,28 @@ def multi_index_model(task: MultiIndexFamily, *, step: float, nodes: int) -> Mul
         task=as_arrays(task),
         step=jnp.asarray(step),
         rule=as_arrays(rule),
-        size=size._replace(orders=()),
+        size=_static(size),
         jumps_at_zero=jumps_separately(task),
     )
 
 
+def _static(size: Size) -> Size:
+    """Without the orders of a grid: one program serves many."""
+    return size._replace(orders=()) if size.kind == "hermite" else size
+
+
 def _fixed(task: MultiIndexFamily, nodes: int) -> Size:
     """A size with about so many nodes, of a kind whose drift is smooth."""
-    first = sizes(task, smooth=True)[0]
+    allowed = sizes(task, smooth=True)
+    first = allowed[0]
     if first.kind == "hermite":
         m = len(first.orders)
         return grid_size([gaussian.hermite_order(m, nodes)] * m)
+    if first.kind == "orthant":
+        return [
+            first,
+            *(size for size in allowed if size.kind == "orthant" and size.nodes <= nodes),
+        ][-1]
     return first._replace(nodes=nodes) if first.nodes > 1 else first
 
 
@@ -364,13 +354,6 @@ def _by_all(
 
     drifts, scales = jax.lax.map(one, rules)
     return drifts, scales[0]
-
-
-@eqx.filter_jit
-def _reach(model: MultiIndexModel, vectors: Float[Array, "q n"]) -> Float[Array, "q m"]:
-    """How far the fields move along each direction of their frame."""
-    frame = jax.vmap(lambda vector: model._frame(model.unravel(vector)))(vectors)
-    return jnp.linalg.norm(frame.factor, axis=1)
 
 
 @eqx.filter_jit

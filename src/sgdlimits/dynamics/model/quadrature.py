@@ -1,21 +1,30 @@
 """Which quadrature rules suit a task, and how they are made."""
 
 import functools
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import numpy as np
+from jaxtyping import Array, Float, Int
 
 from sgdlimits import gaussian
+from sgdlimits.dynamics.model.blocks import (
+    arrangement,
+    block_count,
+    block_orders,
+    blocks_of,
+    shuffled,
+)
 from sgdlimits.dynamics.model.kinks import Kinks, field_count, kinks_of
 from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 AFFINE_NOISE_ORDER = 5  # at least: exact up to its ninth power, as in every squared loss
 SMOOTH_NOISE_ORDER = 20  # for labels that depend on noise in other ways
-ORTHANT_DIMS = 5  # beyond it a rule in every orthant has too few nodes per variable
+LEVELS = range(2, 11)  # orders of orthant rules
 BONUS = 2  # of nodes to choose: a rule of a whole order may have more than asked for
 STEEP = 3.0  # a saturating unit whose argument varies by more than this is nearly a jump
 LINE_ORDER = 8  # of the Gauss rule in each piece of a line
@@ -40,8 +49,8 @@ class Quadrature(eqx.Module):
 
     - "none": there is no noise to average over.
     - "hermite": the gradient is smooth; a Gauss–Hermite grid.
-    - "orthant": it has kinks where a field is zero; ``line`` is a one-dimensional rule that is
-      spread over every orthant of the fields.
+    - "orthant": it has kinks where a field is zero; ``blocks`` are rules for one field or two after
+      the other, split there.
     - "lines": it has kinks or jumps at the zeros of known functions. Along the principal direction
       of the fields these are located, and ``line`` is a rule for every piece between two of them;
       ``nodes`` are for the other directions. Smooth in the state, as jumps never are between nodes.
@@ -58,7 +67,8 @@ class Quadrature(eqx.Module):
     line: Any = None  # nodes and weights, (2, order)
     cuts: Any = None  # of each line, anywhere (q,); or of the second of two variables
     stretch: Any = None  # by which the pieces around bends are longer
-    order: Any = None  # in which fields are taken, where one comes after the other
+    blocks: tuple[gaussian.Block, ...] = ()
+    turned: Any = None  # a permutation of blocks that are alike
     orders: Any = None  # of a Gauss–Hermite grid along each direction
     noise: Any = None  # nodes and weights of the label noise, (2, order)
 
@@ -67,18 +77,26 @@ class Quadrature(eqx.Module):
         """Whether the label noise is one of the fields."""
         return self.kinks.noise == "field"
 
+    def arranged(self, made_of: Float[Array, "m n"]) -> Int[Array, " m"]:
+        """The order in which an orthant rule takes the fields made of these normals."""
+        pairs = sum(isinstance(block, gaussian.Pair) for block in self.blocks)
+        return arrangement(made_of, pairs, whole_fields(self.kinks, len(made_of))).order[
+            self.turned
+        ]
+
 
 class Size(NamedTuple):
     """A kind of rule and how many nodes it may have for each component.
 
     A Gauss–Hermite grid has ``orders`` along the directions of the frame; it is padded with nodes
-    of no weight to ``nodes`` of them, so that one program serves many grids.
+    of no weight to ``nodes`` of them, so that one program serves many grids. An orthant rule has
+    them for each of its blocks.
     """
 
     kind: str
     nodes: int
     bends: bool = False
-    orders: tuple[int, ...] = ()
+    orders: tuple[Any, ...] = ()
 
 
 PROBE = Size("sobol", PROBE_NODES)
@@ -91,6 +109,7 @@ def sizes(
     smooth: bool = False,
     reach: Sequence[float] | None = None,
     bent: float = 0.0,
+    dependence: Mapping[int, Sequence[float]] | None = None,
 ) -> list[Size]:
     """The rules that a task allows, those that mostly need fewest nodes first.
 
@@ -103,6 +122,9 @@ def sizes(
         reach: how far the fields move along each direction of their frame; directions in which
             they hardly move need few nodes. By default all count the same.
         bent: how far the arguments of saturating units move.
+        dependence: numbers of pairs of fields with kinks that are nearly dependent at some states,
+            with what is left of each field given those before it (see ``Arrangement``); by default
+            fields are independent.
     """
     kinks, m = kinks_of(task), field_count(task)
     if task.labels is not None and math.isinf(task.precision) and not task.spike.any():
@@ -116,18 +138,36 @@ def sizes(
         grids = [grid for count in GRIDS if count <= 2 * most for grid in _grids(reach, count)]
         steep = kinks.soft and bent > STEEP
         return [*dict.fromkeys(grids), *sobol, *(_lines(kinks, m, random) if steep else ())]
-    if m + (kinks.noise == "field") <= 2:
-        return _lines(kinks, m, random)
-    at_zero = kinks.hard == tuple(range(m)) and kinks.noise != "field"
-    orthants = [Size("orthant", count) for count in random] if m <= ORTHANT_DIMS else []
-    return (orthants if at_zero else []) + (_lines(kinks, m, random) if smooth else sobol)
+    lines = _lines(kinks, m, random)
+    others = lines if smooth or m + (kinks.noise == "field") <= 2 else sobol
+    if kinks.noise == "field" or any(i >= m for i in kinks.hard):
+        return others
+    return _orthants(len(whole_fields(kinks, m)), dependence or {0: [1.0] * m}, most) + others
+
+
+def whole_fields(kinks: Kinks, m: int) -> list[int]:
+    """Fields without kinks."""
+    return [i for i in range(m) if i not in kinks.hard]
+
+
+def _orthants(whole: int, dependence: Mapping[int, Sequence[float]], most: int) -> list[Size]:
+    """Orthant rules that are not too large."""
+    result = []
+    for level, (pairs, left) in itertools.product(LEVELS, dependence.items()):
+        orders = block_orders(level, pairs, left, whole)
+        count = block_count(orders, whole)
+        if count <= BONUS * most:
+            result.append(Size("orthant", count, orders=orders))
+    return sorted(result, key=lambda size: size.nodes)
 
 
 def typical_error(size: Size) -> float:
-    """What a rule that converges slowly mostly leaves: see docs/expectations.md. Else zero."""
+    """What a rule mostly leaves at best: see docs/expectations.md. Else zero."""
     if size.kind == "sobol":
         return 1.0 / size.nodes**0.9
-    return 0.5 / size.nodes if size.kind == "orthant" else 0.0
+    if size.kind == "orthant":
+        return 100.0 ** (1 - max(block[0] for block in size.orders))
+    return 0.0
 
 
 def _lines(kinks: Kinks, m: int, random: Sequence[int]) -> list[Size]:
@@ -202,10 +242,10 @@ def _made(size: Size, kinks: Kinks, m: int, components: int, seed: int) -> Quadr
             "hermite", kinks, nodes=nodes, weights=weights, orders=size.orders, noise=noise
         )
     if size.kind == "orthant":
-        order = gaussian.hermite_order(m, max(3**m, count * BONUS // 2**m))
-        fields = rng.permutation(m) if lower not in (0, LOWER) else np.arange(m)
-        line = _hermite_line(order, lower == LOWER)
-        return Quadrature("orthant", kinks, line=line, order=fields, noise=noise)
+        whole = len(whole_fields(kinks, m))
+        blocks = blocks_of(size.orders, whole, lower=lower == LOWER)
+        turned = shuffled(size.orders, whole, rng) if lower not in (0, LOWER) else np.arange(m)
+        return Quadrature("orthant", kinks, blocks=blocks, turned=turned, noise=noise)
     if size.kind == "sobol":
         nodes, weights = _sobol(components, m, count, seed, MIRRORED if kinks.smooth else 0)
         return Quadrature("sobol", kinks, nodes=nodes, weights=weights, noise=noise)

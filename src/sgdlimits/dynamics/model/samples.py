@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import ndtr, ndtri
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from sgdlimits._types import Index
 from sgdlimits.dynamics.model.frame import Frame, JaxState
@@ -63,7 +63,7 @@ def samples_of(
         mean = jnp.concatenate([center, mean])
     if rule.with_noise:
         mean = jnp.append(mean, 0.0)
-    y, z, weights = _place(_Component(task, rule, frame.factor, mean, state, c, b))
+    y, z, weights = _place(_Component(task, rule, frame.factor, frame.order, mean, state, c, b))
     anchors, orthogonal = frame.parts(z)
     if task.labels is not None:
         labels = jnp.full(len(weights), jnp.asarray(task.labels)[c])
@@ -109,6 +109,7 @@ class _Component(NamedTuple):
     task: MultiIndexFamily
     rule: Quadrature
     F: Float[Array, "m m"]
+    order: Int[Array, " m"] | None
     mean: Float[Array, " m"]
     state: JaxState
     c: Index
@@ -118,9 +119,10 @@ class _Component(NamedTuple):
 def _place(of: _Component) -> Placed:
     """Nodes y = mean + F z, z, and their weights."""
     rule, F, mean = of.rule, of.F, of.mean
-    if rule.kind == "orthant":  # F is triangular in the order of the rule
-        y, z, weights = orthant_nodes(mean[rule.order], F[rule.order], *jnp.asarray(rule.line))
-        return y.T[jnp.argsort(rule.order)], z.T, weights
+    if rule.kind == "orthant":
+        assert of.order is not None
+        y, z, weights = orthant_nodes(mean[of.order], F[of.order], rule.blocks)
+        return y[jnp.argsort(of.order)], z, weights
     if rule.kind == "lines":
         return _on_lines(of)
     nodes, weights = jnp.asarray(rule.nodes), jnp.asarray(rule.weights)[of.b]

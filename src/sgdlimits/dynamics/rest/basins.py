@@ -17,7 +17,7 @@ from sgdlimits.dynamics.flow.init import flat
 from sgdlimits.dynamics.model import Limit, Model, as_state
 from sgdlimits.dynamics.rest.roots import are_roots, polish
 from sgdlimits.dynamics.rest.search import describe
-from sgdlimits.dynamics.rest.sets import rest_sets
+from sgdlimits.dynamics.rest.sets import on_rings, rest_sets
 from sgdlimits.tasks.base import Task
 
 ARRIVED = 0.1  # an end farther than this from rest, relative to 1 + its size, has not arrived
@@ -137,7 +137,7 @@ def _sorted(
     if len(finite) == 0:
         return Basins(reached, [], [], [], [])
     if into is None:
-        members, home = rest_sets(model, roots)
+        members, home = rest_sets(model, roots, on_rings(model, roots))
         labels: list[Any] = list(range(len(members)))
     else:
         states = as_state(jax.vmap(model.unravel)(jnp.asarray(roots)))

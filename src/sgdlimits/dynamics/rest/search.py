@@ -23,7 +23,7 @@ from sgdlimits.dynamics.rest.roots import (
     flat_dimensions,
     polish,
 )
-from sgdlimits.dynamics.rest.sets import one_per_signs, rest_sets, same_set
+from sgdlimits.dynamics.rest.sets import in_same_set, one_per_signs, rest_sets
 from sgdlimits.dynamics.rest.stability import FLAT, null_space, spectrum_at
 from sgdlimits.dynamics.rest.symmetries import FAIR, Symmetry, images_of, symmetries
 from sgdlimits.dynamics.rest.walk import slope
@@ -34,6 +34,7 @@ TOGETHER = 8  # starts at once
 QUIET = 4  # so many times in a row nothing new: a search that is not cheap is over
 CLOSE = 0.02  # a start that ends closer than this to a rest point has come to it
 ROUGH = 1e-3  # error of the drift that a search may have; roots are polished with another one
+SHARP = 1e-5  # error of the drift at most where symmetries are looked for
 EDGE = 1e-6  # eigenvalues of R below this are zero
 GROWN = 1.05  # a distance that has grown by more has grown
 ORDER = {"stable": 0, "marginal": 1, "unstable": 2}
@@ -154,7 +155,7 @@ def _symmetries(limit: Limit) -> list[Symmetry]:
     """Those of the task, found at two states in general position."""
     states = limit.task.search_states(2, seed=1)
     vectors, _ = start_vectors(limit.model, limit.task, states)
-    model, _ = limit.suited(vectors, smooth=True)
+    model, _ = limit.suited(vectors, smooth=True, rtol=min(limit.rtol, SHARP))
     errors = np.concatenate([np.asarray(model.errors(u[None]).drift) for u in vectors])
     return symmetries(model, np.asarray(vectors), errors)
 
@@ -213,8 +214,8 @@ def _news(model: Model, known: np.ndarray, found: np.ndarray) -> np.ndarray:
     if len(found) == 0 or len(known) == 0:
         return found
     on_ring = flat_dimensions(model, found) > 0
-    old = [r and same_set(known, u, ring=True) for u, r in zip(found, on_ring, strict=True)]
-    return found[~np.array(old)]
+    old = [np.any(in_same_set(known, root, ring=True)) for root in found]
+    return found[~(on_ring & np.array(old))]
 
 
 def _described(
@@ -234,8 +235,9 @@ def _described(
         return FixedPoints([], searched)
     on_ring = flat_dimensions(model, roots) > 0
     images = [images_of(group, root, SAME) for root in one_per_signs(roots[on_ring])]
-    roots = np.concatenate([roots, *([one_per_signs(np.concatenate(images))] if images else [])])
-    sets, home = rest_sets(model, roots)
+    more = one_per_signs(np.concatenate(images)) if images else roots[:0]
+    roots = np.concatenate([roots, more])
+    sets, home = rest_sets(model, roots, np.append(on_ring, np.ones(len(more), bool)))
     points, done = [], set()
     for number, members in enumerate(sets):
         if number in done:
@@ -264,7 +266,7 @@ _drift = eqx.filter_jit(lambda model, vector: model.drift(vector))
 
 def _home(image: np.ndarray, roots: np.ndarray, home: np.ndarray, *, ring: bool) -> int | None:
     """The set that an image of a rest point is in, if it is one that was found."""
-    alike = np.array([same_set(root[None], image, ring=ring) for root in roots])
+    alike = in_same_set(roots, image, ring=ring)
     return int(home[np.argmax(alike)]) if np.any(alike) else None
 
 

@@ -24,8 +24,16 @@ NUDGE = 1e-2  # how far to switch a neuron on again
 Signs = tuple[float, ...]
 
 
-def rest_sets(model: Model, roots: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-    """Distinct members of every connected set of roots, and for each root the set that it is in."""
+def rest_sets(
+    model: Model, roots: np.ndarray, on_ring: np.ndarray
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Distinct members of every connected set of roots, and for each root the set that it is in.
+
+    Args:
+        model: whose rest points they are.
+        roots: the rest points.
+        on_ring: at which of them the drift is flat in some direction.
+    """
     groups: list[np.ndarray] = []
     labels = np.full(len(roots), -1)
     by_signs: dict[Signs, list[int]] = defaultdict(list)
@@ -33,8 +41,8 @@ def rest_sets(model: Model, roots: np.ndarray) -> tuple[list[np.ndarray], np.nda
         by_signs[_signs(root)].append(index)
     rings: dict[int, Signs] = {}
     for signs, indices in by_signs.items():
-        distinct = _distinct(roots[indices])
-        flat = flat_dimensions(model, distinct) > 0
+        kept = _distinct(roots[indices])
+        distinct, flat = roots[indices][kept], on_ring[indices][kept]
         first = len(groups)
         if np.any(flat):
             rings[first] = signs
@@ -55,15 +63,30 @@ def rest_sets(model: Model, roots: np.ndarray) -> tuple[list[np.ndarray], np.nda
     return members, np.array([home[label] for label in labels], dtype=int)
 
 
-def same_set(members: np.ndarray, vector: np.ndarray, *, ring: bool) -> bool:
-    """Whether a rest point is in a set of which some members are known.
+def on_rings(model: Model, roots: np.ndarray) -> np.ndarray:
+    """At which roots the drift is flat in some direction; many of them may be the same."""
+    flat = np.zeros(len(roots), bool)
+    by_signs: dict[Signs, list[int]] = defaultdict(list)
+    for index, root in enumerate(roots):
+        by_signs[_signs(root)].append(index)
+    for indices in by_signs.values():
+        own = roots[indices]
+        kept = _distinct(own)
+        flags = flat_dimensions(model, own[kept]) > 0
+        nearest = np.linalg.norm(own[:, None] - own[kept], axis=2).argmin(axis=1)
+        flat[indices] = flags[nearest]
+    return flat
+
+
+def in_same_set(members: np.ndarray, vector: np.ndarray, *, ring: bool) -> np.ndarray:
+    """Which of the rest points that are known are in the same set as another one.
 
     On a ring, points with the same signs are taken to lie together, as in ``rest_sets``.
     """
+    gaps = np.linalg.norm(members - vector, axis=1)
     if not ring:
-        return _gap(members, vector) < SAME * (1 + float(np.max(np.abs(vector))))
-    signs = _signs(vector)
-    return _gap(members, vector) < STRIDE or any(_signs(member) == signs for member in members)
+        return gaps < SAME * (1 + float(np.max(np.abs(vector))))
+    return (gaps < STRIDE) | np.all(_sign(members) == _sign(vector), axis=1)
 
 
 def one_per_signs(vectors: np.ndarray) -> np.ndarray:
@@ -75,16 +98,20 @@ def one_per_signs(vectors: np.ndarray) -> np.ndarray:
 
 
 def _signs(vector: np.ndarray) -> Signs:
-    return tuple(np.sign(np.where(np.abs(vector) > ZERO, vector, 0.0)).tolist())
+    return tuple(_sign(vector).tolist())
+
+
+def _sign(vectors: np.ndarray) -> np.ndarray:
+    return np.sign(np.where(np.abs(vectors) > ZERO, vectors, 0.0))
 
 
 def _distinct(vectors: np.ndarray) -> np.ndarray:
-    """The first few of them that are apart."""
-    kept: list[np.ndarray] = []
-    left = vectors
+    """Numbers of the first few of them that are apart."""
+    kept: list[int] = []
+    left = np.arange(len(vectors))
     while len(left) and len(kept) < MOST_MEMBERS:
-        kept.append(left[0])
-        left = left[np.linalg.norm(left - left[0], axis=1) > APART]
+        kept.append(int(left[0]))
+        left = left[np.linalg.norm(vectors[left] - vectors[left[0]], axis=1) > APART]
     return np.array(kept)
 
 
