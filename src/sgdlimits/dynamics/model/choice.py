@@ -15,6 +15,7 @@ from sgdlimits.dynamics.model.frame import Frame
 from sgdlimits.dynamics.model.kinks import field_count
 from sgdlimits.dynamics.model.quadrature import (
     MOST_NODES,
+    RANDOM,
     Quadrature,
     Size,
     sizes,
@@ -27,7 +28,7 @@ USUAL = 1e-5  # who asks for less error than this is given more nodes
 HOPELESS = {"orthant": 1e3}  # times the error wanted: larger rules of this kind are not tried
 SLOW = 30.0  # the same for kinds that converge more slowly
 UNLIKELY = 10.0  # a rule that mostly has so many times the error wanted is not tried
-WORTH = 1 / 3  # a drift that jumps must be better than others by this factor
+WORTH = 1 / 3  # random nodes, which have no symmetry, must be better than others by this factor
 
 
 class Ruled(Protocol):
@@ -72,7 +73,8 @@ def chosen(model: R, vectors: Float[Array, "q n"], rtol: float, *, smooth: bool)
             continue
         rung = model.sized(size)
         error = max(float(rung.errors(vector[None]).relative[0]) for vector in vectors)
-        if error < least * (1.0 if rung.smooth else WORTH):
+        regular = rung.smooth and size.kind not in RANDOM
+        if error < least * (1.0 if regular else WORTH):
             best, least = rung, error
         if least <= rtol:
             break

@@ -25,7 +25,7 @@ from sgdlimits.tasks.multi_index import MultiIndexFamily
 AFFINE_NOISE_ORDER = 5  # at least: exact up to its ninth power, as in every squared loss
 SMOOTH_NOISE_ORDER = 20  # for labels that depend on noise in other ways
 LEVELS = range(2, 11)  # orders of orthant rules
-BONUS = 2  # of nodes to choose: a rule of a whole order may have more than asked for
+BONUS = 3  # orthant rules may have so many times more nodes than others: few steps in size
 STEEP = 3.0  # a saturating unit whose argument varies by more than this is nearly a jump
 LINE_ORDER = 8  # of the Gauss rule in each piece of a line
 LEAST_ORDER, MOST_ORDER = 6, 20  # the same where there is one line, or a plane of lines

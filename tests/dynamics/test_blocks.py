@@ -1,0 +1,120 @@
+"""Which fields an orthant rule takes together, and what comes of it at the end of training."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import sgdlimits as sl
+from sgdlimits.dynamics.model import blocks
+from sgdlimits.dynamics.model.multi_index import MultiIndexModel
+from sgdlimits.dynamics.model.quadrature import Size
+
+
+def arranged(made_of: np.ndarray, pairs: int, whole: tuple[int, ...] = ()) -> blocks.Arrangement:
+    with jax.enable_x64(True):
+        found = blocks.arrangement(jnp.asarray(made_of), pairs, whole)
+        return jax.tree.map(np.asarray, found)
+
+
+def opposite_pairs(rest: float) -> np.ndarray:
+    """Two pairs of opposite fields, and a small fifth one along the first of them."""
+    return np.array(
+        [
+            [1.0, 0, rest, 0, 0, 0],
+            [0, 1.0, 0, rest, 0, 0],
+            [-1.0, 0, rest, 0, 0, 0],
+            [0, -1.0, 0, rest, 0, 0],
+            [0.03, 0, 0, 0, 1e-3, 0],
+        ]
+    )
+
+
+def test_opposite_neurons_are_pairs_and_a_dead_one_is_not() -> None:
+    """The dead one is more dependent than they are, but too small to matter."""
+    found = arranged(opposite_pairs(0.2), 2)
+    assert [set(found.order[:2]), set(found.order[2:4])] in ([{0, 2}, {1, 3}], [{1, 3}, {0, 2}])
+    assert found.order[4] == 4
+    assert blocks.pairs_needed(found) == 2
+    assert found.left[4] < blocks.LITTLE
+    np.testing.assert_allclose(found.alike, (1 - 0.04) / (1 + 0.04), rtol=1e-12)
+
+
+def test_independent_fields_are_taken_alone() -> None:
+    found = arranged(np.eye(4), 2)
+    assert blocks.pairs_needed(found) == 0
+    assert blocks.block_orders(3, 0, list(found.left), 0) == ((3,),) * 4
+    assert blocks.block_count(((3,),) * 4, 0) == 6**4
+
+
+def test_fields_without_kinks_come_last() -> None:
+    found = arranged(np.eye(3) + 0.1, 1, (0,))
+    assert found.order[-1] == 0
+    orders = blocks.block_orders(3, 1, list(found.left), 1)
+    assert blocks.block_count(orders, 1) == 6 * 10 * 6
+
+
+def test_equals_by_symmetry_do_not_hang_on_rounding() -> None:
+    made_of = opposite_pairs(0.2)[:4]
+    orders = {
+        tuple(
+            arranged(
+                made_of * (1 + 1e-13 * np.random.default_rng(seed).normal(size=(4, 6))), 2
+            ).order
+        )
+        for seed in range(20)
+    }
+    assert len(orders) == 1
+
+
+@pytest.mark.parametrize("width", [2, 4, 5])
+def test_trained_networks_are_integrated_within_the_stated_error(width: int) -> None:
+    """Against a million plain random samples of the fields, opposite neurons as after training."""
+    rng = np.random.default_rng(width)
+    task = sl.tasks.XorMixture(width=width, precision=10.0)
+    ways = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1], [0.03, 0]])[:width]
+    M = 1.06 * ways + 1e-3 * rng.normal(size=(width, 2))
+    small = 0.06 * rng.normal(size=(width, 2 * width)) * np.linalg.norm(ways, axis=1)[:, None]
+    state = {
+        "v": np.linalg.norm(ways, axis=1) * [1, 1, -1, -1, 1][:width],
+        "M": M,
+        "R": small @ small.T,
+    }
+    limit = sl.effective_dynamics(task)
+    with jax.enable_x64(True):
+        vector = jnp.asarray(limit.ravel(state))
+        model, error = limit.suited(vector[None], smooth=True)
+        assert isinstance(model, MultiIndexModel)
+        assert model.size.kind == "orthant"
+        drift = np.asarray(model.drift(vector))
+        plain = [model.sized(Size("sobol", 2**16)), model.sized(Size("sobol", 2**15))]
+        values = [np.asarray(one.drift(vector)) for one in plain]
+    assert error < 3e-4
+    assert np.max(np.abs(drift - values[0])) < 2e-4
+    assert np.max(np.abs(values[1] - values[0])) < 4e-4
+
+
+def test_rest_points_of_five_neurons() -> None:
+    """Four neurons along the means, a fifth shares the work of one: a ring, marginally stable.
+
+    Runs of SGD started there stay, within their noise.
+    """
+    task = sl.tasks.XorMixture(width=5, precision=10.0, ridge=0.05)
+    limit = sl.effective_dynamics(task, rtol=1e-3)
+    size = np.array([1.0057, 1.05, 0.3017, 1.05, 1.05])  # as at time 200 of a solution
+    ways = np.array([[0.0, -1], [0, 1], [0, -1], [-1, 0], [1, 0]])
+    own, other, across = 0.0318, -0.0012, -0.0147
+    R = np.outer(size, size) * np.where(np.abs(ways @ ways.T) > 0, own, across)
+    R = np.where(ways @ ways.T < 0, other * np.outer(size, size), R) + 1e-5 * np.eye(5)
+    start = {"v": size * [-1, -1, -1, 1, 1], "M": 1.01 * size[:, None] * ways, "R": R}
+    (point,) = limit.fixed_points(init={name: x[None] for name, x in start.items()})
+    assert (point.stability, point.kernel_dimension) == ("marginal", 1)
+    assert point.eigenvalues[1].real == pytest.approx(-0.05, abs=1e-4)  # the ridge
+    strength = point.state["v"] ** 2
+    total = [strength[0] + strength[2], strength[1], strength[3], strength[4]]
+    np.testing.assert_allclose(total, total[1], rtol=1e-5)
+    dim, runs = 4000, 64
+    sgd = sl.simulate(task, dim=dim, runs=runs, time=40.0, points=3, init=point.state, seed=1)
+    ends = np.sum(sgd.v.values[:, -1, 3:] ** 2, axis=1)
+    spread = ends.std(ddof=1) / np.sqrt(runs)
+    assert abs(ends.mean() - 2 * total[1]) < 4 * spread + 20 / dim
