@@ -88,9 +88,12 @@ def test_ctrl_c_and_kill(fakes: Path, tmp_path: Path, when: str) -> None:
     """One of two experiments sleeps for ever: what is finished stays, and no process does."""
     out, asleep = tmp_path / "out", tmp_path / "asleep"
     code = (
+        "import signal\n"
         "from sgdlimits.experiments import catalogue\n"
         "from sgdlimits.cli import app\n"
         "if __name__ == '__main__':\n"
+        # tests that run in the background of a shell are told to ignore it
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"    catalogue.__path__.append({str(fakes)!r})\n"
         "    app()\n"
     )
