@@ -15,7 +15,7 @@ import numpy as np
 import sgdlimits as sl
 from sgdlimits.dynamics.model.choice import allowed
 from sgdlimits.dynamics.model.multi_index import MultiIndexModel
-from sgdlimits.dynamics.model.quadrature import Size
+from sgdlimits.dynamics.model.sizes import Size
 
 STATES, REPEATS = 4, 5
 CASES = {  # task, kinds of rules, and for how long it was trained
@@ -27,7 +27,11 @@ CASES = {  # task, kinds of rules, and for how long it was trained
         ("hermite", "sobol"),
         0.0,
     ),
-    "softmax, 10 fields": (sl.tasks.GaussianMixture(classes=10, precision=2.0), ("sobol",), 0.0),
+    "softmax, 10 fields": (
+        sl.tasks.GaussianMixture(classes=10, precision=2.0),
+        ("sparse", "sobol"),
+        0.0,
+    ),
 }
 COUNTS = (2**8, 2**10, 2**12, 2**14)
 FINEST = 2**17
@@ -45,7 +49,7 @@ def sized(
     """The limit by a rule of about so many nodes; None where that is too few."""
     model = limit.model
     assert isinstance(model, MultiIndexModel)
-    if kind == "orthant":
+    if kind in ("orthant", "sparse"):
         fit = [size for size in allowed(model, vectors, 1e-6, smooth=True) if size.kind == kind]
         fit = [size for size in fit if size.nodes <= count]
         return model.sized(fit[-1]) if fit else None

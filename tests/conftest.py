@@ -1,10 +1,13 @@
 """Shapes and types in signatures are checked at run time in every test; workers share the cores."""
 
 import gc
+import itertools
 import os
+import pathlib
 
 # before the hook: while it imports the package, it looks for its own bytecode of all else as well
 import diffrax  # noqa: F401
+import jax
 import matplotlib.figure  # noqa: F401
 import scipy.optimize
 import scipy.stats  # noqa: F401
@@ -35,3 +38,18 @@ if jaxlib_version.startswith("0.10."):
         "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1 "
         "--xla_cpu_parallel_codegen_split_count=1",
     )
+
+# Each compiled program holds some fifteen memory maps, of which Linux allows a process 65 530:
+# beyond that JAX crashes. A worker that nears it forgets its programs, and takes memory for new ones.
+MOST_MAPS = 25_000
+LOOKED_AT = 20  # tests between two looks
+MAPS = pathlib.Path("/proc/self/maps")
+finished = itertools.count(1)
+
+
+def pytest_runtest_teardown() -> None:
+    """Keep a worker alive."""
+    if next(finished) % LOOKED_AT == 0 and MAPS.exists():
+        with MAPS.open("rb") as lines:
+            if sum(1 for _ in lines) > MOST_MAPS:
+                jax.clear_caches()

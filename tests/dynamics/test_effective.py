@@ -81,7 +81,8 @@ def test_jacobian_where_the_orthogonal_part_vanishes() -> None:
     state = {"M": np.eye(2), "R": np.zeros((2, 2))}
     jacobian = limit.jacobian(state)
     h = 1e-4
-    slope = flatten(limit.drift({"M": np.eye(2), "R": h * np.diag([1.0, 0.0])})) / h
+    sharp = sl.effective_dynamics(task, rtol=1e-8)  # a difference of drifts needs more than they do
+    slope = flatten(sharp.drift({"M": np.eye(2), "R": h * np.diag([1.0, 0.0])})) / h
     np.testing.assert_allclose(jacobian[:, limit.coordinates.index("R[0,0]")], slope, atol=1e-3)
 
 

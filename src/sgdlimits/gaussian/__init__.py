@@ -5,18 +5,20 @@ Keys such as CS09 are those of ``docs/references.bib``.
 
 from sgdlimits.gaussian.arccosine import relu_gradient, relu_product, step_product, step_relu
 from sgdlimits.gaussian.erf import erf_curvature, erf_gradient, erf_product, erf_slopes
-from sgdlimits.gaussian.lines import crossings, legendre, piecewise
+from sgdlimits.gaussian.lines import crossings, legendre, padded, piecewise
 from sgdlimits.gaussian.orthants import Block, Pair, Split, Whole, orthant_nodes
 from sgdlimits.gaussian.quadrature import (
     Estimate,
     Rule,
     expectation,
     gauss_hermite,
+    hermite_line,
     hermite_order,
     mixture_expectation,
     product,
     sobol,
 )
+from sgdlimits.gaussian.sparse import sparse_count, sparse_grid
 from sgdlimits.gaussian.truncated import truncated, truncated_table
 from sgdlimits.gaussian.wick import (
     moment,
@@ -40,11 +42,13 @@ __all__ = [
     "erf_slopes",
     "expectation",
     "gauss_hermite",
+    "hermite_line",
     "hermite_order",
     "legendre",
     "mixture_expectation",
     "moment",
     "orthant_nodes",
+    "padded",
     "piecewise",
     "product",
     "quadratic_mean",
@@ -54,6 +58,8 @@ __all__ = [
     "relu_gradient",
     "relu_product",
     "sobol",
+    "sparse_count",
+    "sparse_grid",
     "step_product",
     "step_relu",
     "truncated",

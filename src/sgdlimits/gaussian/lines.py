@@ -27,6 +27,16 @@ def legendre(order: WholeNumber) -> Float64[np.ndarray, "2 order"]:
     return np.stack([(nodes + 1) / 2, weights / 2])
 
 
+def padded(line: Float64[np.ndarray, "2 n"], size: int) -> Float64[np.ndarray, "2 size"]:
+    """The same rule with more nodes: copies of the last one, without weight.
+
+    >>> padded(legendre(1), 3).tolist()
+    [[0.5, 0.5, 0.5], [1.0, 0.0, 0.0]]
+    """
+    copies = np.repeat(line[:, -1:] * [[1.0], [0.0]], size - line.shape[1], axis=1)
+    return np.concatenate([line, copies], axis=1)
+
+
 def piecewise(
     breaks: Float[Array, " b"], line: Float[Array, "2 order"]
 ) -> tuple[Float[Array, " q"], Float[Array, " q"]]:

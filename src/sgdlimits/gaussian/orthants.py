@@ -43,12 +43,11 @@ def orthant_nodes(
 ) -> tuple[Float[Array, "dim q"], Float[Array, "dim q"], Float[Array, " q"]]:
     r"""Nodes for x = mean + Lη, η ~ N(0, I), that respect the planes x_i = 0.
 
-    One block of variables after the other is integrated given those before it. A variable x_i with
-    conditional mean m is split at zero, with a Gauss rule for the truncated normal law on either
-    side. Two nearly dependent variables would
-    need many nodes where the first one is nearly zero and decides the sign of the second: their
-    plane is integrated along lines of its long direction, cut where either of them is zero, and
-    across them from the line where both are. All nodes and weights are smooth in mean and L.
+    One block of variables after the other is integrated given those before it. A variable is split
+    at zero, with a Gauss rule for the truncated normal law on either side. Two nearly dependent
+    variables would need many nodes where the first one is nearly zero and decides the sign of the
+    second: their plane is integrated along lines of its long direction, cut where either of them is
+    zero, and across from the line where both are. Nodes and weights are smooth in mean and L.
 
     Args:
         mean: of x.
@@ -86,16 +85,10 @@ def _of_block(block: Block, center: Float[Array, "b q"], factor: Float[Array, "b
         nodes, weights = (jnp.broadcast_to(part, shape) for part in block.line)
         return nodes[None], weights
     if isinstance(block, Split):
-        nodes, weights = _both_sides(-center[0] / factor[0, 0], block.table)
+        cut = -center[0] / factor[0, 0]
+        nodes, weights = _outside(cut, cut, block.table)
         return nodes[None], weights
     return _of_pair(block, center, factor)
-
-
-def _both_sides(
-    cut: Float[Array, "*batch"], table: Float[Array, "2 c 4 n"]
-) -> tuple[Float[Array, "*batch k"], Float[Array, "*batch k"]]:
-    """A standard normal variable above the cut and below it."""
-    return _outside(cut, cut, table)
 
 
 def _outside(
@@ -119,7 +112,8 @@ def _of_pair(block: Pair, center: Float[Array, "2 q"], factor: Float[Array, "2 2
     alpha = jnp.sqrt((1 + jnp.abs(factor[1, 0]) / second) / 2)
     beta = factor[1, 1] / second / (2 * alpha)
     first, other = center[0] / factor[0, 0], sign * center[1] / second
-    e, e_weights = _both_sides((other - first) / (2 * beta), block.across)
+    both = (other - first) / (2 * beta)
+    e, e_weights = _outside(both, both, block.across)
     cuts = -(first[..., None] + beta * e) / alpha, -(other[..., None] - beta * e) / alpha
     low, high = jnp.minimum(*cuts), jnp.maximum(*cuts)
     outside, outside_weights = _outside(low, high, block.along)

@@ -150,6 +150,16 @@ def mixture_expectation(
     return Estimate(jnp.asarray(total), jnp.asarray(error))
 
 
+def hermite_line(order: WholeNumber) -> Float64[np.ndarray, "2 order"]:
+    """Nodes and weights for one standard normal variable.
+
+    >>> hermite_line(1).tolist()
+    [[0.0], [1.0]]
+    """
+    rule = gauss_hermite(1, order)
+    return np.stack([rule.nodes[:, 0], rule.weights])
+
+
 def hermite_order(dim: WholeNumber, count: WholeNumber) -> int:
     """Order per variable of a Gauss–Hermite rule with about ``count`` nodes, at most 80."""
     _checks.integer("dim", dim, least=1)

@@ -120,6 +120,14 @@ class Task(eqx.Module, metaclass=_Quiet):
             runs: if given, arrays may carry a leading axis of this length (one state per run).
             argument: what the caller calls it, for the error message.
         """
+        result = self.check_shapes(state, runs, argument=argument)
+        self.check_values(result, argument)
+        return result
+
+    def check_shapes(
+        self, state: StateLike, runs: int | None = None, *, argument: str = "state"
+    ) -> State:
+        """The same for values that need not be those of a state, as those of a drift."""
         if "time" in getattr(state, "dims", ()):
             raise _checks.InputError(
                 f"{argument} is a Dataset over time, which is not allowed: "
@@ -141,7 +149,6 @@ class Task(eqx.Module, metaclass=_Quiet):
         }
         if runs == 0:
             raise _checks.InputError(f"{argument} is not allowed: it must hold at least one state")
-        self.check_values(result, argument)
         return result
 
     def arguments(self) -> dict[str, Any]:

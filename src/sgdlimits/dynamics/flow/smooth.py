@@ -15,18 +15,18 @@ def solutions(
     model: Model,
     starts: Float[Array, "runs n"],
     times: Float[Array, " t"],
+    tolerance: Float[Array, "2"],
     least_step: float | None = None,
 ) -> tuple[Float[Array, "runs t n"], Bool[Array, " runs"]]:
     """Solve du/dt = h(u) from every start at once.
 
-    The tolerance is the model's own: below the error of its expectations the drift is no longer
-    smooth, and a solver that is asked for more only takes smaller steps. A drift that jumps needs
-    ``least_step``: a solution held on a jump from both sides then chatters by so much time.
+    A drift that jumps needs ``least_step``: a solution held on a jump from both sides then chatters
+    by so much time. The ``tolerance`` is that of a step: relative, absolute.
 
     Returns:
         The values at ``times`` and whether each solution reached the last of them.
     """
-    rtol, atol = model.tolerance
+    rtol, atol = tolerance
 
     def one(start: Float[Array, " n"]) -> tuple[Float[Array, "t n"], Bool[Array, ""]]:
         solution = diffrax.diffeqsolve(

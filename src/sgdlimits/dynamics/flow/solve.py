@@ -23,6 +23,8 @@ CHECKS = 4  # times after the start at which the rule is checked
 GAIN = 0.5  # another rule must have at most this part of the error, else all is in vain
 SEEN = 3  # runs that are looked at, at each of them
 PAD = 1e-9  # spacing of times that are added and thrown away
+STEP = 0.1  # part of the error of expectations that one step may have
+TO_ZERO = 0.01  # absolute tolerance over relative one
 TOGETHER = 32  # solutions at once where every drift is a sum over many nodes
 
 
@@ -77,7 +79,7 @@ def _followed(
     rule that suits the state there.
     """
     model, error = limit.suited(starts)
-    values, finished = follow(model, starts, jnp.asarray(grid))
+    values, finished = follow(model, starts, jnp.asarray(grid), limit.rtol)
     if model.exact:
         return values, finished, 0.0
     times = np.linspace(0, len(grid) - 1, CHECKS + 1).round().astype(int)
@@ -96,7 +98,7 @@ def _followed(
         # later times again, padded so that one program serves all
         rest = grid[first:]
         padded = np.append(rest, rest[-1] + PAD * np.arange(1, first + 1))
-        again, finished = follow(model, values[:, first], jnp.asarray(padded - rest[0]))
+        again, finished = follow(model, values[:, first], jnp.asarray(padded - rest[0]), limit.rtol)
         values = jnp.concatenate([values[:, :first], again[:, : len(rest)]], axis=1)
         checked += 1
     return values, finished, max(worst, *errors, 0.0)
@@ -111,11 +113,21 @@ def _error_at(model: Model, vectors: jax.Array) -> float:
     return max(float(model.errors(vectors[None, k]).relative[0]) for k in few)
 
 
-def follow(model: Model, starts: jax.Array, times: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Solve du/dt = h(u) from every start; values at ``times``, and which reached the last."""
+def follow(
+    model: Model, starts: jax.Array, times: jax.Array, rtol: float = 0.0
+) -> tuple[jax.Array, jax.Array]:
+    """Solve du/dt = h(u) from every start; values at ``times``, and which reached the last.
+
+    Where expectations have an error of ``rtol`` a step may have a tenth of it; else its tolerance
+    is the model's own, below which the drift is no longer smooth.
+    """
     if model.motion == "sliding":
         return sliding_solutions(model, starts, times)
-    return solutions(model, starts, times, CHATTER if model.motion == "chattering" else None)
+    relative, absolute = model.tolerance
+    if not model.exact:
+        relative, absolute = max(relative, STEP * rtol), max(absolute, STEP * TO_ZERO * rtol)
+    least_step = CHATTER if model.motion == "chattering" else None
+    return solutions(model, starts, times, jnp.array([relative, absolute]), least_step)
 
 
 def ends_of(model: Model, starts: jax.Array, time: float) -> np.ndarray:

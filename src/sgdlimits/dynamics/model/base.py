@@ -105,6 +105,25 @@ class Model(eqx.Module):
         """Estimated error of each entry of the diffusion, due to quadrature."""
         return jnp.zeros((len(vector), len(vector)))
 
+    def jacobian_error(self, vector: Vector) -> Float[Array, "n n"]:
+        """Estimated error of each entry of the Jacobian, due to quadrature."""
+        return jnp.zeros((len(vector), len(vector)))
+
+    def with_slopes(self, vectors: Float[Array, "q n"], rtol: float) -> "Model":
+        """A model of the same limit whose Jacobian here is accurate, if there is one."""
+        return self
+
+    def infinite_rates(self, vector: Vector) -> str:
+        """Why some derivative of the drift is infinite here, in words; empty if none is."""
+        return ""
+
+    def resting(self) -> "Model":
+        """The same limit where units without weights stay so, as those of SGD do.
+
+        Beside such a state they move at once: the drift may jump there, and has no derivative.
+        """
+        return self
+
     # --- only needed where the drift jumps ------------------------------------------------------
 
     @property

@@ -21,7 +21,7 @@ class Bends(NamedTuple):
     """How steeply saturating units bend at a state."""
 
     deviation: Float[Array, "..."]  # largest standard deviation of an argument
-    missed: Bool[Array, "..."]  # whether nodes lie on both sides of a bend, and few or none in it
+    missed: Bool[Array, "..."]  # whether a bend is crossed, or left, with few nodes in it
 
 
 def bends_at(task: MultiIndexFamily, rule: Quadrature, frame: Frame, state: JaxState) -> Bends:
@@ -41,7 +41,10 @@ def bends_at(task: MultiIndexFamily, rule: Quadrature, frame: Frame, state: JaxS
         inside, beyond = (jnp.sum((x > 0) & (x < BEND), axis=1) for x in (values, -values))
         few = (jnp.minimum(inside, beyond) < 1) | (inside + beyond < FEWEST)
         crossed = jnp.minimum(above, below) > NEVER
-        return Bends(jnp.sqrt(jnp.max(centred**2 @ weights)), jnp.any(crossed & few))
+        # half a bend: an argument that rests at zero, as that of a ReLU unit, and leaves it
+        one_sided = ~crossed & (above + below > NEVER) & (above + below < 1 - NEVER)
+        missed = (crossed & few) | (one_sided & (inside + beyond < FEWEST))
+        return Bends(jnp.sqrt(jnp.max(centred**2 @ weights)), jnp.any(missed))
 
     of_each = jax.lax.map(one, jnp.arange(len(task.weights)))
     return Bends(jnp.max(of_each.deviation), jnp.any(of_each.missed))

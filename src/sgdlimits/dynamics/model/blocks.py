@@ -18,7 +18,8 @@ Orders = tuple[tuple[int, ...], ...]  # of each block: three for a pair, one for
 
 PAIRED = 0.7  # correlation beyond which two fields are taken together
 OPEN = 0.3  # at least this part of a field's deviation must be left for it to be in a pair
-LITTLE, NOTHING = 0.1, 3e-3  # parts of a field's deviation for which few nodes, or one, are enough
+LITTLE = 0.1  # part of a field's deviation for which few nodes are enough
+BETWEEN = 3  # at least so many nodes between the kinks of a pair
 STEEP = 6  # power of the correlation by which large fields are preferred to others as dependent
 BIAS = 1e-3  # in favour of later fields: what is equal by symmetry must not hang on rounding
 TINY = 1e-30
@@ -92,11 +93,12 @@ def block_orders(level: int, pairs: int, left: Sequence[float], whole: int) -> O
     """Of pairs and of fields alone, with more nodes where there is more to average over."""
 
     def alone(part: float, most: int) -> int:
-        return 1 if part < NOTHING else max(2, math.ceil(most / 2)) if part < LITTLE else most
+        # not one node: a rule of lower order would be the same, and its error not be seen
+        return max(2, math.ceil(most / 2)) if part < LITTLE else most
 
     singles = len(left) - 2 * pairs - whole
     many = [*([level] * singles), *([level + 3] * whole)]
-    pair = (level, level + 1, max(2, level - 1))
+    pair = (level, level + 1, max(BETWEEN, level - 1))
     rest = zip(left[2 * pairs :], many, strict=True)
     return (*(pair for _ in range(pairs)), *((alone(part, most),) for part, most in rest))
 
@@ -129,12 +131,11 @@ def blocks_of(orders: Orders, whole: int, *, lower: bool) -> tuple[gaussian.Bloc
     for number, block in enumerate(orders):
         if len(block) == 3:
             across, along, between = block
-            line = gaussian.legendre(fewer(between))
-            result.append(gaussian.Pair(table(across), table(along), _padded(line, between)))
+            line: Any = gaussian.padded(gaussian.legendre(fewer(between)), between)
+            result.append(gaussian.Pair(table(across), table(along), line))
         elif len(orders) - number <= whole:
-            rule = gaussian.gauss_hermite(1, fewer(block[0]))
-            line = np.stack([rule.nodes[:, 0], rule.weights])
-            result.append(gaussian.Whole(_padded(line, block[0])))
+            line = gaussian.padded(gaussian.hermite_line(fewer(block[0])), block[0])
+            result.append(gaussian.Whole(line))
         else:
             result.append(gaussian.Split(table(block[0])))
     return tuple(result)
@@ -149,10 +150,3 @@ def shuffled(orders: Orders, whole: int, rng: np.random.Generator) -> np.ndarray
         alike = np.flatnonzero([other == kind for other in kinds])
         turned[alike] = rng.permutation(alike)
     return np.concatenate([np.arange(start[k], start[k + 1]) for k in turned])
-
-
-def _padded(line: np.ndarray, size: int) -> Any:
-    """As many nodes: copies of the last one have no weight."""
-    missing = size - line.shape[1]
-    copies = np.repeat(line[:, -1:] * [[1.0], [0.0]], missing, axis=1)
-    return np.concatenate([line, copies], axis=1)

@@ -1,7 +1,7 @@
 """Which of the rules that a task allows is accurate enough at a state, at least cost."""
 
 import math
-from typing import Protocol, Self, TypeVar
+from typing import TypeVar
 
 import equinox as eqx
 import jax
@@ -9,55 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sgdlimits.dynamics.model.base import Errors
+from sgdlimits.dynamics.model.accuracy import TINY, Ruled, bent, jacobian_errors
 from sgdlimits.dynamics.model.blocks import Arrangement, arrangement, pairs_needed
-from sgdlimits.dynamics.model.frame import Frame
 from sgdlimits.dynamics.model.kinks import field_count
-from sgdlimits.dynamics.model.quadrature import (
-    MOST_NODES,
-    RANDOM,
-    Quadrature,
-    Size,
-    sizes,
-    typical_error,
-    whole_fields,
-)
-from sgdlimits.tasks.multi_index import MultiIndexFamily
+from sgdlimits.dynamics.model.quadrature import RANDOM
+from sgdlimits.dynamics.model.sizes import MOST_NODES, Size, sizes, typical_error, whole_fields
 
 USUAL = 1e-5  # who asks for less error than this is given more nodes
-HOPELESS = {"orthant": 1e3}  # times the error wanted: larger rules of this kind are not tried
+# larger rules of a kind are not tried beyond so many times the error wanted
+HOPELESS = {"orthant": 1e3, "sparse": 1e3}
 SLOW = 30.0  # the same for kinds that converge more slowly
+SLOPES = 30.0  # a Jacobian may have so many times the error wanted of a drift
+SOME = 3  # vectors at which it is looked at
 UNLIKELY = 10.0  # a rule that mostly has so many times the error wanted is not tried
 WORTH = 1 / 3  # random nodes, which have no symmetry, must be better than others by this factor
-
-
-class Ruled(Protocol):
-    """A model whose expectations are by a rule that can be another one."""
-
-    @property
-    def task(self) -> MultiIndexFamily:
-        """What is learned."""
-
-    @property
-    def rule(self) -> Quadrature:
-        """That of the expectations."""
-
-    @property
-    def smooth(self) -> bool:
-        """Whether the drift by this rule is."""
-
-    def sized(self, size: Size) -> Self:
-        """The same with another rule."""
-
-    def errors(self, vectors: Float[Array, "q n"]) -> Errors:
-        """Of the drift at some vectors."""
-
-    def frame(self, vector: Float[Array, " n"]) -> Frame:
-        """How the fields depend on independent normals."""
-
-    def bent(self, vectors: Float[Array, "q n"]) -> float:
-        """How far the arguments of saturating units move."""
-
 
 R = TypeVar("R", bound=Ruled)
 
@@ -82,6 +47,39 @@ def chosen(model: R, vectors: Float[Array, "q n"], rtol: float, *, smooth: bool)
     return best, least
 
 
+def with_slopes(model: R, vectors: Float[Array, "q n"], rtol: float) -> R:
+    """The same, if its Jacobian is accurate too; else the first rule whose is, or the best.
+
+    The drift may hardly depend on what its derivative hangs on: where the loss vanishes, the drift
+    does by any rule. Only for smooth losses: at kinks more nodes mend little.
+    """
+    if not model.rule.kinks.smooth:
+        return model
+    few = vectors[np.linspace(0, len(vectors) - 1, SOME).round().astype(int)]
+
+    def worst(rung: R) -> float:
+        return max(slope_error(rung, vector) for vector in few)
+
+    best, least = model, worst(model)
+    for size in allowed(model, few, rtol, smooth=True):
+        if least <= SLOPES * rtol:
+            break
+        rung = model.sized(size)
+        error = worst(rung)
+        if error < least:
+            best, least = rung, error
+    return best
+
+
+def slope_error(model: Ruled, vector: Float[Array, " n"]) -> float:
+    """The largest error of the Jacobian relative to its largest entry."""
+    largest = jnp.max(jnp.abs(_jacobian(model, vector)))
+    return float(jnp.max(jacobian_errors(model, vector)) / jnp.maximum(largest, TINY))
+
+
+_jacobian = eqx.filter_jit(lambda model, vector: model.jacobian(vector))
+
+
 def allowed(model: Ruled, vectors: Float[Array, "q n"], rtol: float, *, smooth: bool) -> list[Size]:
     """Rules for what the fields are like at these vectors."""
     kinks, m = model.rule.kinks, field_count(model.task)
@@ -97,7 +95,7 @@ def allowed(model: Ruled, vectors: Float[Array, "q n"], rtol: float, *, smooth: 
         MOST_NODES if rtol >= USUAL else 4 * MOST_NODES,
         smooth=smooth,
         reach=np.max(np.asarray(_reach(model, vectors)), axis=0),
-        bent=model.bent(vectors),
+        bent=bent(model, vectors),
         dependence=dependence,
     )
 

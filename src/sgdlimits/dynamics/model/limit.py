@@ -21,6 +21,7 @@ BESIDE = 0.03  # how far from a state, relative to its statistics, a rule must h
 EXAMPLES = 2  # vectors at which a rule is judged
 ROUGH = 1e-3  # below the noise of SGD, 1/√dim, up to dim = 10⁶
 FAIR = 10.0  # errors beyond so many times that are warned of
+ROUGH_SLOPE = 0.01  # relative errors of the Jacobian beyond this are warned of
 POOR = 100.0  # errors beyond so many times rtol are warned of
 
 
@@ -65,9 +66,10 @@ class Limit(eqx.Module):
         beside = np.random.default_rng(0).normal(size=few.shape) * BESIDE
         beside[0] = 0.0
         few = _moved(self.model, few, jnp.asarray(beside))
+        model = self.model if smooth else self.model.resting()
         if self.nodes is not None:
-            return self.model, max(float(self.model.errors(u[None]).relative[0]) for u in few)
-        return self.model.suited(few, self.rtol if rtol is None else rtol, smooth=smooth)
+            return model, max(float(model.errors(u[None]).relative[0]) for u in few)
+        return model.suited(few, self.rtol if rtol is None else rtol, smooth=smooth)
 
     def cheaper(self, vectors: jax.Array, where: str) -> Model:
         """A model for many solutions, or noisy ones: with errors of 1e-3 at most if that is enough.
@@ -97,8 +99,8 @@ class Limit(eqx.Module):
 
     @double_precision
     def ravel(self, state: StateLike) -> np.ndarray:
-        """The state as a vector in ``coordinates``."""
-        return np.asarray(self._vector(state))
+        """The state, or a drift or its error, as a vector in ``coordinates``."""
+        return np.asarray(self.model.ravel(self.task.check_shapes(state)))
 
     @double_precision
     def unravel(self, vector: Numbers) -> State:
@@ -136,9 +138,9 @@ class Limit(eqx.Module):
 
     @double_precision
     def jacobian(self, state: StateLike) -> np.ndarray:
-        """∂h/∂u in ``coordinates``, by automatic differentiation."""
+        """∂h/∂u in ``coordinates``, by automatic differentiation; warns where it is infinite."""
         vector = self._vector(state)
-        return np.asarray(_jacobian(self._at(vector, smooth=True), vector))
+        return np.asarray(_jacobian(self._sloped(vector), vector))
 
     @double_precision
     def drift_error(self, state: StateLike) -> State:
@@ -154,6 +156,30 @@ class Limit(eqx.Module):
         """Estimated error of each entry of ``diffusion``, as for ``drift_error``."""
         vector = self._vector(state)
         return np.asarray(self._at(vector).diffusion_error(vector))
+
+    @double_precision
+    def jacobian_error(self, state: StateLike) -> np.ndarray:
+        """Estimated error of each entry of ``jacobian``, as for ``drift_error``."""
+        vector = self._vector(state)
+        return np.asarray(self._sloped(vector).jacobian_error(vector))
+
+    def _sloped(self, vector: jax.Array) -> Model:
+        """The model whose derivatives to use at one vector; warns where they are poor."""
+        model = self._at(vector, smooth=True)
+        if reason := model.infinite_rates(vector):
+            warn(reason)
+            return model
+        if self.nodes is not None:
+            return model
+        model = model.with_slopes(vector[None], self.rtol)
+        size = float(jnp.max(jnp.abs(_jacobian(model, vector)), initial=0.0))
+        error = float(jnp.max(model.jacobian_error(vector), initial=0.0))
+        if error > ROUGH_SLOPE * size:
+            warn(
+                f"derivatives of the drift are known to {error:.1g} only at this state, the "
+                f"largest of them being {size:.1g}: jacobian_error tells which"
+            )
+        return model
 
     def _at(self, vector: jax.Array, *, smooth: bool = False) -> Model:
         """The model to use at one vector; warns where it is poor."""

@@ -12,33 +12,25 @@ from jaxtyping import Array, Bool, Float
 from sgdlimits import gaussian
 from sgdlimits._precision import as_arrays
 from sgdlimits._types import Index
+from sgdlimits.dynamics.model.accuracy import diffusion_errors, drift_errors, jacobian_errors
 from sgdlimits.dynamics.model.base import Errors, Model, Vector, model_of
-from sgdlimits.dynamics.model.bends import Bends, bends_at
-from sgdlimits.dynamics.model.choice import chosen
+from sgdlimits.dynamics.model.choice import chosen, with_slopes
 from sgdlimits.dynamics.model.committee import committee_moments
 from sgdlimits.dynamics.model.frame import Frame, JaxState, frame_of
 from sgdlimits.dynamics.model.kinks import jumps_separately
 from sgdlimits.dynamics.model.moments import Moments, motion
-from sgdlimits.dynamics.model.quadrature import (
-    PROBE,
-    RANDOM,
-    Quadrature,
-    Size,
-    grid_size,
-    probes,
-    quadrature,
-    sizes,
-    variants,
-)
+from sgdlimits.dynamics.model.quadrature import Quadrature, quadrature
 from sgdlimits.dynamics.model.samples import Samples, in_chunks, samples_of, still_samples
+from sgdlimits.dynamics.model.sizes import Size, grid_size, sizes
 from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 T = TypeVar("T")
 
 TINY = 1e-290  # a field on the positive side of zero
-STUDENT = 1.5  # for deviations that are themselves estimated from nine rules
-BY_CHANCE = 6.0  # standard errors by which plain random nodes may be off
+RARE = 5.0  # deviations beyond which a sample is rare and large
 SMALL = 1e-20  # squared lengths of means below this are zero
+PARALLEL = 1e-10  # one minus the correlation of fields below which they are
+REST = 1e-30  # squared lengths of neurons below this are rounding
 
 
 class MultiIndexModel(Model):
@@ -49,6 +41,7 @@ class MultiIndexModel(Model):
     rule: Quadrature
     size: Size = eqx.field(static=True)
     jumps_at_zero: bool = eqx.field(static=True)  # only there, and each field on its own
+    still: Bool[Array, ""]  # whether the fields of neurons without weights are exactly zero
 
     def population_drift(self, vector: Vector) -> Vector:
         """f: minus the motion at vanishing step size."""
@@ -80,34 +73,16 @@ class MultiIndexModel(Model):
         return (1e-6, 1e-8) if self.smooth else (1e-4, 1e-5)
 
     def errors(self, vectors: Float[Array, "q n"]) -> Errors:
-        """The spread over rules that have little in common with this one but their size.
+        """The distance from rules unlike this one."""
+        return super().errors(vectors) if self.exact else drift_errors(self, vectors)
 
-        All of them may be wrong alike, where the loss is not what it is taken to be: so the rule is
-        also compared with random nodes that know nothing of the loss. Where no node meets the bend
-        of a steep unit nothing is known, and the error is as large as what is averaged.
-        """
-        if self.exact:
-            return super().errors(vectors)
-        drifts, scales = _by_all(self, as_arrays(variants(self.task, self.full_size)), vectors)
-        error = self._spread(drifts)
-        if self.size.kind != "sobol":
-            plain, _ = _by_all(self.sized(PROBE), as_arrays(probes(self.task)), vectors)
-            gap = jnp.abs(drifts[0] - plain.mean(0))
-            chance = plain.std(0, ddof=1) / len(plain) ** 0.5
-            if bool(jnp.any(gap - BY_CHANCE * chance > error)):
-                # they may have missed what is rare and large, as this rule would know
-                own = jnp.stack([_deviations(self, vector) for vector in vectors])
-                chance = jnp.maximum(chance, own / (len(plain) * PROBE.nodes) ** 0.5)
-            error = jnp.maximum(error, gap - BY_CHANCE * chance)
-        if self.rule.kinks.soft and not self.rule.bends:
-            missed = _bends(self, vectors).missed[:, None]
-            error = jnp.where(missed, jnp.maximum(error, scales[:, None]), error)
-        return Errors(error, scales)
+    def diffusion_error(self, vector: Vector) -> Float[Array, "n n"]:
+        """The same for the diffusion."""
+        return super().diffusion_error(vector) if self.exact else diffusion_errors(self, vector)
 
-    def bent(self, vectors: Float[Array, "q n"]) -> float:
-        """How far the arguments of saturating units move."""
-        soft = self.rule.kinks.soft
-        return float(jnp.max(_bends(self.sized(PROBE), vectors).deviation)) if soft else 0.0
+    def jacobian_error(self, vector: Vector) -> Float[Array, "n n"]:
+        """The same for the derivative of the drift."""
+        return super().jacobian_error(vector) if self.exact else jacobian_errors(self, vector)
 
     @property
     def full_size(self) -> Size:
@@ -115,19 +90,6 @@ class MultiIndexModel(Model):
         if self.rule.orders is None:
             return self.size
         return self.size._replace(orders=tuple(int(order) for order in self.rule.orders))
-
-    def diffusion_error(self, vector: Vector) -> Float[Array, "n n"]:
-        """The spread of the diffusion over the same rules."""
-        if self.exact:
-            return super().diffusion_error(vector)
-        rules = as_arrays(variants(self.task, self.full_size))
-        return self._spread(_diffusions(self, rules, vector))
-
-    def _spread(self, values: Array) -> Array:
-        """Standard deviation over random rules; the largest change to other orders."""
-        if self.size.kind in RANDOM:
-            return STUDENT * values.std(0, ddof=1)
-        return jnp.max(jnp.abs(values[1:] - values[0]), axis=0)
 
     def suited(
         self, vectors: Float[Array, "q n"], rtol: float, *, smooth: bool
@@ -151,16 +113,41 @@ class MultiIndexModel(Model):
 
     def sized(self, size: Size) -> "MultiIndexModel":
         """The same with another rule."""
-        return self._ruled(as_arrays(quadrature(self.task, size)), _static(size))
+        return self.ruled(quadrature(self.task, size), _static(size))
 
-    def _ruled(self, rule: Quadrature, size: Size | None = None) -> "MultiIndexModel":
+    def ruled(self, rule: Quadrature, size: Size | None = None) -> "MultiIndexModel":
+        """The same with another rule, of the same size by default."""
         return MultiIndexModel(
             task=self.task,
             step=self.step,
             rule=rule,
             size=size or self.size,
             jumps_at_zero=self.jumps_at_zero,
+            still=self.still,
         )
+
+    def with_slopes(self, vectors: Float[Array, "q n"], rtol: float) -> "MultiIndexModel":
+        """The same rule, or for smooth losses one whose derivatives are as accurate as asked."""
+        return self if self.exact else with_slopes(self, vectors, rtol)
+
+    def infinite_rates(self, vector: Vector) -> str:
+        """Kinks of parallel neurons are at the same place, and part like the root of the angle."""
+        if self.exact or self.rule.kinks.smooth:
+            return ""
+        factor = np.asarray(self.frame(vector).factor)[-self.task.width :]
+        length = np.linalg.norm(factor, axis=1)
+        alike = np.abs(factor @ factor.T) > (1 - PARALLEL) * np.outer(length, length)
+        first, second = np.nonzero(np.triu(alike, 1) & (length > REST**0.5))
+        if len(first) == 0:
+            return ""
+        return (
+            f"neurons {first[0]} and {second[0]} are parallel at this state: the rate at which "
+            "their kinks part is infinite, so that derivatives in R are large without meaning"
+        )
+
+    def resting(self) -> "MultiIndexModel":
+        """Fields of neurons without weights are zero, not tiny: a ReLU has no slope there."""
+        return eqx.tree_at(lambda model: model.still, self, jnp.asarray(True))
 
     # --- without noise: jumps where a field is zero ---------------------------------------------
 
@@ -221,29 +208,33 @@ class MultiIndexModel(Model):
         known = self.task.labels is not None and self.rule.kind != "none"
         spread = frame.spread() if known else jnp.zeros((frame.inward.shape[1], 0))
 
-        def sample(readout: Array, g: Array, a: Array, orthogonal: Array) -> Vector:
-            moments = Moments(readout, jnp.outer(g, a), jnp.outer(g, orthogonal), jnp.outer(g, g))
-            return self.ravel(motion(self.task, state, moments, self.step))
-
         def part(samples: Samples) -> tuple[Vector, Float[Array, "n n"]]:
-            readout, g = self._gradients(state, samples)
-
-            def increment(shift: Array) -> Float[Array, "n q"]:
-                # moving the anchor fields at fixed s moves s⊥ the other way
-                anchors = samples.anchors + shift[:, None]
-                orthogonal = samples.orthogonal - (frame.inward @ shift)[:, None]
-                return jax.vmap(sample, 1, 1)(readout, g, anchors, orthogonal)
-
-            increments = increment(jnp.zeros(frame.inward.shape[1]))
+            increments = self._increments(state, samples)
             mean = increments @ samples.weights
             second = (increments * samples.weights) @ increments.T
             for direction in spread.T:  # the increment is affine in the anchor fields
-                across = increment(direction) - increments
+                # moving the anchor fields at fixed s moves s⊥ the other way
+                moved = samples._replace(
+                    anchors=samples.anchors + direction[:, None],
+                    orthogonal=samples.orthogonal - (frame.inward @ direction)[:, None],
+                )
+                across = self._increments(state, moved) - increments
                 second += (across * samples.weights) @ across.T
             return mean, second
 
         mean, second = self._sum(state, frame, part)
         return self.step * (second - jnp.outer(mean, mean))
+
+    def rare(self, vector: Vector) -> Vector:
+        """Deviation of one sample's motion that is due to rare and large ones."""
+        state = self.unravel(vector)
+        usual = RARE**2 * jnp.diagonal(self.diffusion(vector)) / self.step
+
+        def part(samples: Samples) -> Vector:
+            squares = self._increments(state, samples) ** 2
+            return jnp.where(squares > usual[:, None], squares, 0.0) @ samples.weights
+
+        return jnp.sqrt(jnp.maximum(self._sum(state, self._frame(state), part), 0.0))
 
     # --- expectations ---------------------------------------------------------------------------
 
@@ -269,10 +260,13 @@ class MultiIndexModel(Model):
     def _sum(self, state: JaxState, frame: Frame, part: Callable[[Samples], T]) -> T:
         """What ``part`` makes of the nodes, over all components and blocks of nodes."""
         blocks = 1 if self.rule.weights is None else len(self.rule.weights)
+        moves = jnp.any(state["M"] != 0, axis=1) | (jnp.diagonal(state["R"]) > REST) | ~self.still
 
         def one(index: Index) -> T:
             c, b = index // blocks, index % blocks
-            result = in_chunks(part, samples_of(self.task, self.rule, frame, state, c, b))
+            samples = samples_of(self.task, self.rule, frame, state, c, b)
+            fields = jnp.where(moves[:, None], samples.fields, 0.0)
+            result = in_chunks(part, samples._replace(fields=fields))
             return jax.tree.map(lambda x: jnp.asarray(self.task.weights)[c] * x, result)
 
         parts = jax.lax.map(one, jnp.arange(len(self.task.weights) * blocks))
@@ -282,6 +276,16 @@ class MultiIndexModel(Model):
         state = self.unravel(vector)
         moments = self.moments(state)
         return self.ravel(motion(self.task, state, moments, step))
+
+    def _increments(self, state: JaxState, samples: Samples) -> Float[Array, "n q"]:
+        """The motion by the sample at each node."""
+
+        def one(readout: Array, g: Array, a: Array, orthogonal: Array) -> Vector:
+            moments = Moments(readout, jnp.outer(g, a), jnp.outer(g, orthogonal), jnp.outer(g, g))
+            return self.ravel(motion(self.task, state, moments, self.step))
+
+        of_each = (*self._gradients(state, samples), samples.anchors, samples.orthogonal)
+        return jax.vmap(one, 1, 1)(*of_each)
 
     def _gradients(self, state: JaxState, samples: Samples) -> tuple[Array, Array]:
         """∂ℓ/∂v (zeros where the readout is fixed) and ∂ℓ/∂s at every node."""
@@ -299,34 +303,32 @@ class MultiIndexModel(Model):
 def multi_index_model(task: MultiIndexFamily, *, step: float, nodes: int) -> MultiIndexModel:
     """Expectations by the rule that suits the loss and the number of fields."""
     size = _fixed(task, nodes)
-    rule = quadrature(task, size)
     return MultiIndexModel(
         task=as_arrays(task),
         step=jnp.asarray(step),
-        rule=as_arrays(rule),
+        rule=quadrature(task, size),
         size=_static(size),
         jumps_at_zero=jumps_separately(task),
+        still=jnp.asarray(False),
     )
 
 
 def _static(size: Size) -> Size:
     """Without the orders of a grid: one program serves many."""
-    return size._replace(orders=()) if size.kind == "hermite" else size
+    return size._replace(orders=()) if size.kind in ("hermite", "sparse") else size
 
 
 def _fixed(task: MultiIndexFamily, nodes: int) -> Size:
     """A size with about so many nodes, of a kind whose drift is smooth."""
-    allowed = sizes(task, smooth=True)
+    allowed = [size for size in sizes(task, smooth=True) if size.kind != "sparse"]
     first = allowed[0]
     if first.kind == "hermite":
         m = len(first.orders)
         return grid_size([gaussian.hermite_order(m, nodes)] * m)
     if first.kind == "orthant":
-        return [
-            first,
-            *(size for size in allowed if size.kind == "orthant" and size.nodes <= nodes),
-        ][-1]
-    return first._replace(nodes=nodes) if first.nodes > 1 else first
+        small = [size for size in allowed if size.kind == "orthant" and size.nodes <= nodes]
+        return small[-1] if small else first
+    return first._replace(nodes=nodes, orders=()) if first.nodes > 1 else first
 
 
 def _average(
@@ -341,36 +343,3 @@ def _average(
         orthogonal=weighted @ of(samples.orthogonal).T,
         square=weighted @ g.T,
     )
-
-
-@eqx.filter_jit
-def _by_all(
-    model: MultiIndexModel, rules: Quadrature, vectors: Float[Array, "q n"]
-) -> tuple[Float[Array, "rules q n"], Float[Array, " q"]]:
-    """The drift by every rule at every vector, and its scale."""
-
-    def one(rule: Quadrature) -> tuple[Array, Array]:
-        return jax.lax.map(model._ruled(rule).scaled_drift, vectors)
-
-    drifts, scales = jax.lax.map(one, rules)
-    return drifts, scales[0]
-
-
-@eqx.filter_jit
-def _bends(model: MultiIndexModel, vectors: Float[Array, "q n"]) -> Bends:
-    def at(vector: Vector) -> Bends:
-        state = model.unravel(vector)
-        return bends_at(model.task, model.rule, model._frame(state), state)
-
-    return jax.lax.map(at, vectors)
-
-
-@eqx.filter_jit
-def _deviations(model: MultiIndexModel, vector: Vector) -> Vector:
-    """Standard deviation of one sample's motion."""
-    return jnp.sqrt(jnp.maximum(jnp.diagonal(model.diffusion(vector)) / model.step, 0.0))
-
-
-@eqx.filter_jit
-def _diffusions(model: MultiIndexModel, rules: Quadrature, vector: Vector) -> Array:
-    return jax.lax.map(lambda rule: model._ruled(rule).diffusion(vector), rules)

@@ -11,7 +11,8 @@ from jaxtyping import Array, Float, Int
 from sgdlimits._types import Index
 from sgdlimits.dynamics.model.frame import Frame, JaxState
 from sgdlimits.dynamics.model.kinks import candidates, field_count
-from sgdlimits.dynamics.model.quadrature import ROOTS, Quadrature
+from sgdlimits.dynamics.model.quadrature import Quadrature
+from sgdlimits.dynamics.model.sizes import ROOTS
 from sgdlimits.gaussian import crossings, orthant_nodes, piecewise
 from sgdlimits.gaussian.lines import NOWHERE, place_of
 from sgdlimits.tasks.multi_index import MultiIndexFamily

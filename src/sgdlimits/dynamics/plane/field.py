@@ -11,7 +11,14 @@ from sgdlimits import _checks, results
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Numbers, StateLike, Word
 from sgdlimits.dynamics.model import Limit, Model
-from sgdlimits.dynamics.plane.others import Held, Slaved, constraint_slope, hold, slave
+from sgdlimits.dynamics.plane.others import (
+    Held,
+    Slaved,
+    constraint_slope,
+    hold,
+    nearest_states,
+    slave,
+)
 from sgdlimits.tasks.base import Task
 
 OTHERS = ("held", "slaved")
@@ -75,7 +82,8 @@ def drift_in_plane(  # noqa: D417 - a method: self needs no word
     plane = _check_plane(names, x, y, x_values, y_values, others)
     reference = _reference(self.model, task, plane, state)
     points = np.stack(np.meshgrid(plane.x_values, plane.y_values), axis=-1).reshape(-1, 2)
-    held, growth = _everywhere(self.model, self.coarse, plane, reference, points)
+    models = _models(self, plane, reference, points)
+    held, growth = _everywhere(*models, plane, reference, points)
     if not held.valid.any():
         raise _checks.InputError(
             f"x={names[plane.x]!r}, y={names[plane.y]!r} is not allowed here: with the others "
@@ -112,6 +120,19 @@ def _check_plane(
     j = names.index(_checks.choice("y", y, [name for name in names if name != x]))
     grids = _increasing("x_values", x_values), _increasing("y_values", y_values)
     return Plane(i, j, *grids, slaved=_checks.choice("others", others, OTHERS) == "slaved")
+
+
+def _models(
+    limit: Limit, plane: Plane, reference: np.ndarray, points: np.ndarray
+) -> tuple[Model, Model]:
+    """Accurate in this plane, and cheaper for the search for rest."""
+    vectors = np.tile(reference, (len(points), 1))
+    vectors[:, [plane.x, plane.y]] = points
+    nearest, is_state = nearest_states(limit.model, jnp.asarray(vectors))
+    states = nearest[np.asarray(is_state)] if is_state.any() else nearest
+    model, error = limit.suited(states, smooth=plane.slaved)
+    limit.warn_if_poor(error, "in this plane")
+    return model, limit.cheaper(states, "in this plane") if plane.slaved else model
 
 
 def _everywhere(

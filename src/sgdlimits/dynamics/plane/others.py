@@ -103,6 +103,18 @@ def slave(model: Model, order: Int[Array, " n"], starts: Float[Array, "points n"
 
 
 @eqx.filter_jit
+def nearest_states(
+    model: Model, vectors: Float[Array, "points n"]
+) -> tuple[Float[Array, "points n"], Bool[Array, " points"]]:
+    """The states nearest to these, and which of these are states themselves."""
+
+    def one(vector: Vector) -> tuple[Vector, Bool[Array, ""]]:
+        return model.retract(vector), _is_state(model, vector)
+
+    return jax.vmap(one)(vectors)
+
+
+@eqx.filter_jit
 def constraint_slope(model: Model, vector: Vector) -> Float[Array, "m n"]:
     """The Jacobian of the constraint."""
     return jax.jacfwd(model.constraint)(vector)

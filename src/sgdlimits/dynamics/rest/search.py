@@ -229,6 +229,8 @@ def _described(
     model = limit.coarse
     if len(roots) and not model.exact:
         model, _ = limit.suited(jnp.asarray(roots), smooth=True)
+        if limit.nodes is None:
+            model = model.with_slopes(jnp.asarray(roots), limit.rtol)
         roots = polish(model, roots)
         roots = roots[are_roots(model, roots)]
     if len(roots) == 0:

@@ -36,11 +36,8 @@ def rest_sets(
     """
     groups: list[np.ndarray] = []
     labels = np.full(len(roots), -1)
-    by_signs: dict[Signs, list[int]] = defaultdict(list)
-    for index, root in enumerate(roots):
-        by_signs[_signs(root)].append(index)
     rings: dict[int, Signs] = {}
-    for signs, indices in by_signs.items():
+    for signs, indices in _by_signs(roots).items():
         kept = _distinct(roots[indices])
         distinct, flat = roots[indices][kept], on_ring[indices][kept]
         first = len(groups)
@@ -66,10 +63,7 @@ def rest_sets(
 def on_rings(model: Model, roots: np.ndarray) -> np.ndarray:
     """At which roots the drift is flat in some direction; many of them may be the same."""
     flat = np.zeros(len(roots), bool)
-    by_signs: dict[Signs, list[int]] = defaultdict(list)
-    for index, root in enumerate(roots):
-        by_signs[_signs(root)].append(index)
-    for indices in by_signs.values():
+    for indices in _by_signs(roots).values():
         own = roots[indices]
         kept = _distinct(own)
         flags = flat_dimensions(model, own[kept]) > 0
@@ -91,10 +85,15 @@ def in_same_set(members: np.ndarray, vector: np.ndarray, *, ring: bool) -> np.nd
 
 def one_per_signs(vectors: np.ndarray) -> np.ndarray:
     """The first vector of every pattern of signs."""
-    first: dict[Signs, int] = {}
+    return vectors[[indices[0] for indices in _by_signs(vectors).values()]]
+
+
+def _by_signs(vectors: np.ndarray) -> dict[Signs, list[int]]:
+    """Numbers of the vectors with each pattern of signs."""
+    result: dict[Signs, list[int]] = defaultdict(list)
     for index, vector in enumerate(vectors):
-        first.setdefault(_signs(vector), index)
-    return vectors[list(first.values())]
+        result[_signs(vector)].append(index)
+    return result
 
 
 def _signs(vector: np.ndarray) -> Signs:

@@ -24,7 +24,7 @@ SEARCH = {"m": np.tile(np.linspace(-2, 2, 11), 2), "r2": np.repeat([0.5, 1.0], 1
     paper="BGJ22",
     figure="Prop. 3.2, Remark 3",
     claim="Tensor PCA above λ_c: warm starts with m < m† fail, with m > m† they reach m⋆.",
-    tiny={"orders": (3,), "dim": 1000, "runs": 48, "time": 2.0},
+    tiny={"orders": (4,), "dim": 1000, "runs": 48, "time": 2.0},
     quick={"runs": 128},
     headline=True,
 )
@@ -42,7 +42,8 @@ class TensorWarmStarts(Sgd):
 
         def rest(order: int) -> xr.Dataset:
             points = sl.effective_dynamics(self.task(order)).fixed_points(init=SEARCH)
-            states = np.array([[point.state["m"], point.state["r2"]] for point in points])
+            alike = [state for point in points for state in point.orbit]
+            states = np.array([[state["m"], state["r2"]] for state in alike])
             exact = sl.theory.spiked_tensor.fixed_points(order, self.task(order).snr)
             closed = np.array([[point.overlap, point.radius_squared] for point in exact])
             apart = np.linalg.norm(closed[:, None] - states, axis=2).min(axis=1)
