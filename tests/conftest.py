@@ -40,7 +40,7 @@ if jaxlib_version.startswith("0.10."):
     )
 
 # Each compiled program holds some fifteen memory maps, of which Linux allows a process 65 530:
-# beyond that JAX crashes. A worker that nears it forgets its programs, and takes memory for new ones.
+# beyond that JAX crashes. A worker that comes near forgets its programs.
 MOST_MAPS = 25_000
 LOOKED_AT = 20  # tests between two looks
 MAPS = pathlib.Path("/proc/self/maps")
