@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import sgdlimits as sl
+from sgdlimits.dynamics.model.accuracy import survey
 from sgdlimits.dynamics.model.choice import allowed
 from sgdlimits.dynamics.model.multi_index import MultiIndexModel
 from sgdlimits.dynamics.model.sizes import Size
@@ -50,7 +51,8 @@ def sized(
     model = limit.model
     assert isinstance(model, MultiIndexModel)
     if kind in ("orthant", "sparse"):
-        fit = [size for size in allowed(model, vectors, 1e-6, smooth=True) if size.kind == kind]
+        seen = [survey(model, vector) for vector in vectors]
+        fit = [size for size in allowed(model, seen, 1e-6, smooth=True) if size.kind == kind]
         fit = [size for size in fit if size.nodes <= count]
         return model.sized(fit[-1]) if fit else None
     if kind == "hermite":

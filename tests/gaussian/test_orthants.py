@@ -9,16 +9,19 @@ from scipy.special import ndtr
 from scipy.stats import multivariate_normal
 
 from sgdlimits import gaussian
-from sgdlimits.gaussian import Pair, Split, Whole, legendre, orthant_nodes, truncated_table
-
-
-def split(order: int) -> Split:
-    return Split(jnp.asarray(truncated_table(order)))
+from sgdlimits.gaussian import (
+    Block,
+    Pair,
+    Split,
+    Whole,
+    orthant_nodes,
+    orthant_rule,
+    truncated_table,
+)
 
 
 def pair(level: int) -> Pair:
-    across, along = (jnp.asarray(truncated_table(n)) for n in (level, level + 1))
-    return Pair(across, along, jnp.asarray(legendre(level)))
+    return Pair(level, level + 1, level)
 
 
 @pytest.mark.parametrize("threshold", [-20.0, -8.99, -3.0, -0.513, 0.0, 0.7, 2.4, 6.0])
@@ -69,8 +72,8 @@ def test_probabilities_of_orthants(seed: int) -> None:
     factor[np.diag_indices(3)] = np.abs(factor[np.diag_indices(3)]) + 0.5
     mean = rng.normal(size=3)
     with jax.enable_x64(True):
-        blocks = [split(9), split(9), split(9)]
-        nodes = orthant_nodes(jnp.asarray(mean), jnp.asarray(factor), blocks)
+        rule = orthant_rule([Split(9)] * 3)
+        nodes = orthant_nodes(jnp.asarray(mean), jnp.asarray(factor), rule)
     x, eta, weights = map(np.asarray, nodes)
     inside = np.all(x < 0, axis=0)
     law = multivariate_normal(mean, factor @ factor.T, seed=0)
@@ -91,7 +94,9 @@ def test_pairs_do_not_mind_dependence(correlation: float, mean: tuple[float, flo
         return ndtr(s) * (s > 0) * np.maximum(t, 0.0)
 
     with jax.enable_x64(True):
-        x, _, weights = orthant_nodes(jnp.asarray(mean), jnp.asarray(factor), [pair(9)])
+        x, _, weights = orthant_nodes(
+            jnp.asarray(mean), jnp.asarray(factor), orthant_rule([pair(9)])
+        )
     value = float(np.asarray(weights) @ function(*np.asarray(x)))
 
     def given_first(a: float) -> float:
@@ -113,18 +118,18 @@ def test_singles_fail_where_pairs_do_not() -> None:
     truth = 0.25 + np.arcsin(correlation) / (2 * np.pi)  # both are positive
     with jax.enable_x64(True):
         errors = []
-        for blocks in ([split(9), split(9)], [pair(6)]):
-            x, _, weights = orthant_nodes(jnp.zeros(2), jnp.asarray(factor), blocks)
+        for blocks in ([Split(9), Split(9)], [pair(6)]):
+            rule = orthant_rule(blocks)
+            x, _, weights = orthant_nodes(jnp.zeros(2), jnp.asarray(factor), rule)
             errors.append(abs(float(weights[np.all(np.asarray(x) > 0, axis=0)].sum()) - truth))
     assert errors[0] > 1e-4 > 1e-7 > errors[1]
 
 
 def test_fields_without_kinks_are_not_split() -> None:
-    rule = gaussian.gauss_hermite(1, 9)
-    whole = Whole(jnp.asarray(np.stack([rule.nodes[:, 0], rule.weights])))
+    rule = orthant_rule([Split(9), Whole(9)])
     factor = np.array([[1.0, 0.0], [0.5, 0.8]])
     with jax.enable_x64(True):
-        x, _, weights = orthant_nodes(jnp.array([0.2, 0.1]), jnp.asarray(factor), [split(9), whole])
+        x, _, weights = orthant_nodes(jnp.array([0.2, 0.1]), jnp.asarray(factor), rule)
     s, t = np.asarray(x)
     assert len(weights) == 18 * 9
     true = dblquad(
@@ -136,3 +141,62 @@ def test_fields_without_kinks_are_not_split() -> None:
         epsabs=1e-11,
     )[0]
     assert abs(float(np.asarray(weights) @ ((s > 0) * np.cos(t))) - true) < 1e-8
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [Pair(3, 4, 2), Pair(2, 3, 3), Split(2)],
+        [Split(3), Pair(2, 3, 2)],
+        [Split(2), Whole(3), Split(3)],
+        [Pair(2, 2, 2), Whole(4)],
+        [Whole(5)],
+    ],
+)
+def test_moments_and_blocks_of_mixed_rules(blocks: list[Block]) -> None:
+    """Second moments are exact whatever is taken together, and a rule in blocks is the same."""
+    dim = sum(2 if isinstance(block, Pair) else 1 for block in blocks)
+    rng = np.random.default_rng(dim)
+    factor = np.tril(0.5 * rng.normal(size=(dim, dim)))
+    factor[np.diag_indices(dim)] = 0.3 + np.abs(np.diag(factor))
+    mean, first = rng.normal(size=dim), 0
+    for block in blocks:
+        if isinstance(block, Pair):  # nearly the same
+            factor[first + 1] = factor[first]
+            factor[first + 1, first + 1], mean[first + 1] = 0.02, mean[first]
+        first += 2 if isinstance(block, Pair) else 1
+    with jax.enable_x64(True):
+        law = jnp.asarray(mean), jnp.asarray(factor)
+        whole = orthant_nodes(*law, orthant_rule(blocks))
+        cut = orthant_rule(blocks, size=1 + len(whole[2]) // 40, most=3)
+        count = len(cut.choices.weights)
+        parts = [orthant_nodes(*law, cut, b) for b in range(count)]
+        assert count >= 3
+    _, eta, weights = map(np.asarray, whole)
+    np.testing.assert_allclose(weights.sum(), 1.0, atol=1e-4)
+    if all(isinstance(block, Split) for block in blocks):
+        np.testing.assert_allclose((eta * weights) @ eta.T, np.eye(dim), atol=1e-8)
+    for k, one in enumerate(whole):
+        joined = np.concatenate([np.asarray(part[k]) for part in parts], axis=-1)
+        kept = joined[..., : one.shape[-1]]
+        np.testing.assert_allclose(kept, one, rtol=1e-12, atol=1e-14)
+        if k == 2:
+            assert not np.any(joined[one.shape[-1] :])
+
+
+def test_lower_orders_in_the_shapes_of_higher_ones() -> None:
+    few: list[Block] = [Pair(2, 3, 2), Split(2)]
+    many: list[Block] = [Pair(4, 5, 3), Split(4)]
+    factor = np.array([[1.0, 0, 0], [0.9, 0.2, 0], [0.1, -0.3, 0.8]])
+    like = orthant_rule(many, size=16, most=20)
+    low = orthant_rule(few, size=16, most=20, as_if=many)
+    assert jax.tree.map(np.shape, low) == jax.tree.map(np.shape, like)
+    with jax.enable_x64(True):
+        mean, factor_ = jnp.array([0.1, 0.2, -0.3]), jnp.asarray(factor)
+        values = []
+        for rule in (low, orthant_rule(few)):
+            parts = [
+                orthant_nodes(mean, factor_, rule, b) for b in range(len(rule.choices.weights))
+            ]
+            values.append(sum(float(w @ (jnp.cos(x[0]) * (x[2] > 0) * x[1])) for x, _, w in parts))
+    assert abs(values[0] - values[1]) < 1e-14

@@ -6,7 +6,15 @@ Keys such as CS09 are those of ``docs/references.bib``.
 from sgdlimits.gaussian.arccosine import relu_gradient, relu_product, step_product, step_relu
 from sgdlimits.gaussian.erf import erf_curvature, erf_gradient, erf_product, erf_slopes
 from sgdlimits.gaussian.lines import crossings, legendre, padded, piecewise
-from sgdlimits.gaussian.orthants import Block, Pair, Split, Whole, orthant_nodes
+from sgdlimits.gaussian.orthants import (
+    Block,
+    OrthantRule,
+    Pair,
+    Split,
+    Whole,
+    orthant_nodes,
+    orthant_rule,
+)
 from sgdlimits.gaussian.quadrature import (
     Estimate,
     Rule,
@@ -19,7 +27,7 @@ from sgdlimits.gaussian.quadrature import (
     sobol,
 )
 from sgdlimits.gaussian.sparse import sparse_count, sparse_grid
-from sgdlimits.gaussian.truncated import truncated, truncated_table
+from sgdlimits.gaussian.truncated import truncated, truncated_table, truncated_tables
 from sgdlimits.gaussian.wick import (
     moment,
     quadratic_mean,
@@ -31,6 +39,7 @@ from sgdlimits.gaussian.wick import (
 __all__ = [
     "Block",
     "Estimate",
+    "OrthantRule",
     "Pair",
     "Rule",
     "Split",
@@ -48,6 +57,7 @@ __all__ = [
     "mixture_expectation",
     "moment",
     "orthant_nodes",
+    "orthant_rule",
     "padded",
     "piecewise",
     "product",
@@ -64,4 +74,5 @@ __all__ = [
     "step_relu",
     "truncated",
     "truncated_table",
+    "truncated_tables",
 ]

@@ -5,7 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Float64
+from jaxtyping import Array, Float, Float64, Int
 from scipy.interpolate import CubicSpline
 from scipy.special import ndtr
 
@@ -36,6 +36,22 @@ def truncated_table(order: WholeNumber, least: WholeNumber = 0) -> Float64[np.nd
     return np.moveaxis(CubicSpline(grid, values).c, (2, 1), (0, 1))
 
 
+@functools.cache
+def truncated_tables(most: WholeNumber) -> Float64[np.ndarray, "rows 8"]:
+    """All rules up to an order, for ``chosen_node``: the two cubics of a node in each row."""
+    nodes = [
+        np.moveaxis(truncated_table(order)[..., k], 1, 0).reshape(CELLS, 8)
+        for order in range(1, most + 1)
+        for k in range(order)
+    ]
+    return np.stack(nodes, axis=1).reshape(-1, 8)
+
+
+def column_of(order: WholeNumber, k: WholeNumber) -> int:
+    """Where ``truncated_tables`` have node k of the rule of this order."""
+    return order * (order - 1) // 2 + k
+
+
 def truncated(
     threshold: Float[Array, "*batch"], table: Float[Array, "2 c 4 n"]
 ) -> tuple[Float[Array, "*batch n"], Float[Array, "*batch n"]]:
@@ -54,10 +70,8 @@ def truncated(
     >>> round(mean, 8)  # 1/√(2π)
     0.39894228
     """
-    inside = jnp.clip(threshold, -REACH, REACH)
-    place = (inside + REACH) * (CELLS / (2 * REACH))
-    cell = jnp.clip(jax.lax.stop_gradient(place).astype(int), 0, CELLS - 1)
-    rest = (place - cell)[..., None] * (2 * REACH / CELLS)
+    cell, rest, beyond = _cell(threshold)
+    rest = rest[..., None]
 
     def interpolated(cubics: Float[Array, "c 4 n"]) -> Float[Array, "*batch n"]:
         # rows of a flat table: much faster than gathering from all of its axes
@@ -66,8 +80,35 @@ def truncated(
         a, b, c, d = (rows[..., k, :] for k in range(4))
         return ((a * rest + b) * rest + c) * rest + d
 
-    beyond = jnp.maximum(threshold - REACH, 0.0)
     return interpolated(table[0]) + beyond[..., None], interpolated(table[1])
+
+
+def chosen_node(
+    threshold: Float[Array, "*batch"],
+    column: Int[Array, "*batch"],
+    tables: Float[Array, "rows 8"],
+) -> tuple[Float[Array, "*batch"], Float[Array, "*batch"]]:
+    """One node of one of the rules above each threshold, and its weight.
+
+    Args:
+        threshold: any number.
+        column: which node of which rule, see ``column_of``.
+        tables: ``truncated_tables``.
+    """
+    cell, rest, beyond = _cell(threshold)
+    rows = jnp.take(tables, cell * (len(tables) // CELLS) + column, axis=0, mode="clip")
+    a, b, c, d, *weight = (rows[..., k] for k in range(8))
+    node = ((a * rest + b) * rest + c) * rest + d
+    a, b, c, d = weight
+    return node + beyond, ((a * rest + b) * rest + c) * rest + d
+
+
+def _cell(threshold: Float[Array, "*batch"]) -> tuple[Array, Array, Array]:
+    """The cell of the table that a threshold is in, how far, and how far beyond the last one."""
+    inside = jnp.clip(threshold, -REACH, REACH)
+    place = (inside + REACH) * (CELLS / (2 * REACH))
+    cell = jnp.clip(jax.lax.stop_gradient(place).astype(int), 0, CELLS - 1)
+    return cell, (place - cell) * (2 * REACH / CELLS), jnp.maximum(threshold - REACH, 0.0)
 
 
 def _gauss(thresholds: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -51,6 +52,13 @@ class Statistic:
         if self.symmetric:
             return np.triu_indices(self.shape[0])
         return tuple(index.ravel() for index in np.indices(self.shape))
+
+    @functools.cached_property
+    def places(self) -> np.ndarray:
+        """Of every entry of a symmetric matrix, its number among the free ones."""
+        places = np.zeros(self.shape, int)
+        places[self.entries] = np.arange(len(self.entries[0]))
+        return np.maximum(places, places.T)
 
     @functools.cached_property
     def flat_names(self) -> tuple[str, ...]:
@@ -132,16 +140,22 @@ class Layout:
 
     # --- flat coordinates -----------------------------------------------------------------------
 
-    def ravel(self, state: Mapping[str, Any]) -> Float[Array, " n"]:
-        """Flatten a state; of symmetric matrices only the upper triangle is kept."""
-        return jnp.concatenate(
-            [
-                jnp.asarray(state[statistic.name])[statistic.entries].ravel()
-                for statistic in self.statistics
-            ]
-        )
+    def ravel(self, state: Mapping[str, Any]) -> Float[Array | np.ndarray, " n"]:
+        """Flatten a state; of symmetric matrices only the upper triangle is kept.
 
-    def unravel(self, vector: Float[Array, " n"]) -> dict[str, Float[Array, "..."]]:
+        A state of NumPy arrays gives a NumPy array, without a program to compile.
+        """
+        values = [state[statistic.name] for statistic in self.statistics]
+        xp = jnp if any(isinstance(value, jax.Array) for value in values) else np
+        parts = [
+            xp.asarray(value)[statistic.entries].ravel()
+            for statistic, value in zip(self.statistics, values, strict=True)
+        ]
+        return xp.concatenate(parts)
+
+    def unravel(
+        self, vector: Float[Array | np.ndarray, " n"]
+    ) -> dict[str, Float[Array | np.ndarray, "..."]]:
         """The state that flattens to ``vector``."""
         state, start = {}, 0
         for statistic in self.statistics:
@@ -149,8 +163,7 @@ class Layout:
             part = vector[start : start + size]
             start += size
             if statistic.symmetric:
-                upper = jnp.zeros(statistic.shape, vector.dtype).at[statistic.entries].set(part)
-                state[statistic.name] = upper + jnp.triu(upper, 1).T
+                state[statistic.name] = part[statistic.places]
             else:
                 state[statistic.name] = part.reshape(statistic.shape)
         return state

@@ -11,12 +11,12 @@ which the one of least norm stays where it is along the ring: one member of it i
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from sgdlimits._compiled import compiled
 from sgdlimits._newton import least_norm_step
 from sgdlimits._types import Index
 from sgdlimits.dynamics.branches.moving import MovingModel
@@ -168,7 +168,7 @@ class Tracer:
         return 0 < share <= 1 and near and float(first.tangent @ after.tangent) > BENT
 
 
-@eqx.filter_jit
+@compiled
 def _solve(
     family: MovingModel, start: Extended, guess: Extended, across: Extended
 ) -> tuple[Array, ...]:

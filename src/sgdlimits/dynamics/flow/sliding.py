@@ -8,11 +8,11 @@ from both sides and stay there. An adaptive solver that does not know this takes
 from typing import NamedTuple
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from sgdlimits._compiled import compiled
 from sgdlimits.dynamics.model import Model
 
 LANDED = 1e-11  # a switch this close to zero is on the surface
@@ -29,7 +29,7 @@ class Progress(NamedTuple):
     attempts: Int[Array, ""]
 
 
-@eqx.filter_jit
+@compiled
 def sliding_solutions(
     model: Model, starts: Float[Array, "runs n"], times: Float[Array, " t"]
 ) -> tuple[Float[Array, "runs t n"], Bool[Array, " runs"]]:

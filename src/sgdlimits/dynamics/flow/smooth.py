@@ -1,16 +1,16 @@
 """Solutions of the effective dynamics: an adaptive Runge–Kutta method with dense output."""
 
 import diffrax
-import equinox as eqx
 import jax
 from jaxtyping import Array, Bool, Float
 
+from sgdlimits._compiled import compiled
 from sgdlimits.dynamics.model import Model
 
 MAX_STEPS = 200_000
 
 
-@eqx.filter_jit
+@compiled
 def solutions(
     model: Model,
     starts: Float[Array, "runs n"],

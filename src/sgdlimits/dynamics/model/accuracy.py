@@ -1,18 +1,19 @@
 """How far to trust a quadrature rule at a state: its distance from rules unlike it."""
 
-from typing import Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Bool, Float
 
-from sgdlimits.dynamics.model.base import Errors, Vector
-from sgdlimits.dynamics.model.bends import Bends, bends_at
-from sgdlimits.dynamics.model.frame import Frame, JaxState
+from sgdlimits._compiled import compiled
+from sgdlimits.dynamics.model.base import Vector
+from sgdlimits.dynamics.model.bends import Averaged, bends_at
+from sgdlimits.dynamics.model.blocks import Arrangement, arrangement
+from sgdlimits.dynamics.model.kinks import field_count
 from sgdlimits.dynamics.model.quadrature import FALL, RANDOM, Quadrature, probes, variants
-from sgdlimits.dynamics.model.sizes import Size, probe_size
-from sgdlimits.tasks.multi_index import MultiIndexFamily
+from sgdlimits.dynamics.model.sizes import Size, probe_size, whole_fields
 
 STUDENT = 1.5  # for deviations that are themselves estimated from nine rules
 SLOWLY = 2.0  # for orthant rules, whose changes hide as much where kinks meet in threes
@@ -21,19 +22,11 @@ TRUSTED = 0.1  # part of its last change that a sparse grid is trusted to be acc
 TINY = 1e-290
 
 
-class Ruled(Protocol):
+class Ruled(Averaged, Protocol):
     """A model whose expectations are by a rule that can be another one."""
 
     @property
-    def task(self) -> MultiIndexFamily:
-        """What is learned."""
-
-    @property
-    def rule(self) -> Quadrature:
-        """That of the expectations."""
-
-    @property
-    def full_size(self) -> Size:
+    def size(self) -> Size:
         """That of the rule."""
 
     @property
@@ -44,13 +37,10 @@ class Ruled(Protocol):
         """The same with another rule."""
 
     def ruled(self, rule: Quadrature) -> Self:
-        """The same with another rule of the same size."""
+        """The same with another rule."""
 
-    def unravel(self, vector: Vector) -> JaxState:
-        """The state with this vector."""
-
-    def frame(self, vector: Vector) -> Frame:
-        """How the fields depend on independent normals."""
+    def drift(self, vector: Vector) -> Vector:
+        """The velocity of the statistics."""
 
     def scaled_drift(self, vector: Vector) -> tuple[Vector, Float[Array, ""]]:
         """The drift, and the size of what cancels in it."""
@@ -64,56 +54,64 @@ class Ruled(Protocol):
     def rare(self, vector: Vector) -> Vector:
         """Deviation of one sample's motion that is due to rare and large ones."""
 
-    def errors(self, vectors: Float[Array, "q n"]) -> Errors:
-        """Of the drift at some vectors."""
+
+class Survey(NamedTuple):
+    """What plain random nodes tell of a state, whatever rule is taken there.
+
+    Attributes:
+        drifts: by every set of them.
+        scale: size of the terms that cancel in the drift.
+        reach: how far the fields move along each direction of their frame.
+        bent: how far the arguments of saturating units move.
+        arranged: how an orthant rule would take the fields, for every number of pairs.
+    """
+
+    drifts: Any  # (probes, n)
+    scale: Any
+    reach: Any  # (m,)
+    bent: Any
+    arranged: tuple[Arrangement, ...]
 
 
-def drift_errors(model: Ruled, vectors: Float[Array, "q n"]) -> Errors:
+def survey(model: Ruled, vector: Vector) -> Survey:
+    """Look around at a state."""
+    plain = model.sized(probe_size(model.task))
+    return jax.tree.map(np.asarray, _survey(plain, probes(model.task), vector))
+
+
+def drift_error(model: Ruled, vector: Vector, seen: Survey) -> Float[np.ndarray, " n"]:
     """The spread over rules that have little in common with this one but their size.
 
     All of them may be wrong alike, where the loss is not what it is taken to be: so the rule is
     also compared with random nodes that know nothing of the loss. Where no node meets the bend of a
     steep unit nothing is known, and the error is as large as what is averaged.
     """
-    drifts, scales = _by_all(model, variants(model.task, model.full_size), vectors)
-    error = _spread(model.rule.kind, drifts)
-    if model.rule.kind != "sobol":
-        size = probe_size(model.task)
-        # their weights are positive, so that the scale is right
-        plain, scales = _by_all(model.sized(size), probes(model.task), vectors)
-        gap = jnp.abs(drifts[0] - plain.mean(0))
-        chance = plain.std(0, ddof=1) / len(plain) ** 0.5
-        if bool(jnp.any(gap - BY_CHANCE * chance > error)):
+    drifts, missed = _judged(model, variants(model.task, model.size), vector)
+    error = _spread(model.size.kind, drifts)
+    if model.size.kind != "sobol":
+        gap = np.abs(drifts[0] - seen.drifts.mean(0))
+        chance = seen.drifts.std(0, ddof=1) / len(seen.drifts) ** 0.5
+        if np.any(gap - BY_CHANCE * chance > error):
             # they may have missed what is rare and large, as this rule would know
-            own = jnp.stack([_rare(model, vector) for vector in vectors])
-            chance = jnp.maximum(chance, own / (len(plain) * size.nodes) ** 0.5)
-        error = jnp.maximum(error, gap - BY_CHANCE * chance)
-    if model.rule.kinks.soft and not model.rule.bends:
-        missed = _bends(model, vectors).missed[:, None]
-        error = jnp.where(missed, jnp.maximum(error, scales[:, None]), error)
-    return Errors(error, scales)
+            many = len(seen.drifts) * probe_size(model.task).nodes
+            chance = np.maximum(chance, np.asarray(_rare(model, vector)) / many**0.5)
+        error = np.maximum(error, gap - BY_CHANCE * chance)
+    return np.maximum(error, seen.scale) if missed else error
 
 
-def diffusion_errors(model: Ruled, vector: Vector) -> Float[Array, "n n"]:
+def diffusion_errors(model: Ruled, vector: Vector) -> Float[np.ndarray, "n n"]:
     """The spread of the diffusion over the same rules."""
-    rules = variants(model.task, model.full_size)
-    return _spread(model.rule.kind, _diffusions(model, rules, vector))
+    rules = variants(model.task, model.size)
+    return _spread(model.size.kind, np.asarray(_diffusions(model, rules, vector)))
 
 
-def jacobian_errors(model: Ruled, vector: Vector) -> Float[Array, "n n"]:
-    """The spread of the derivative of the drift over the same rules."""
-    rules = variants(model.task, model.full_size)
-    return _spread(model.rule.kind, _jacobians(model, rules, vector))
+def jacobian_errors(model: Ruled, vector: Vector) -> tuple[np.ndarray, np.ndarray]:
+    """The derivative of the drift, and its spread over the same rules."""
+    jacobians = np.asarray(_jacobians(model, variants(model.task, model.size), vector))
+    return jacobians[0], _spread(model.size.kind, jacobians)
 
 
-def bent(model: Ruled, vectors: Float[Array, "q n"]) -> float:
-    """How far the arguments of saturating units move."""
-    if not model.rule.kinks.soft:
-        return 0.0
-    return float(jnp.max(_bends(model.sized(probe_size(model.task)), vectors).deviation))
-
-
-def _spread(kind: str, values: Array) -> Array:
+def _spread(kind: str, values: np.ndarray) -> np.ndarray:
     """Standard deviation over random rules; the largest change to other orders.
 
     Of sparse grids, that to turned ones, and what is left of that to a lower level if the next one
@@ -121,45 +119,58 @@ def _spread(kind: str, values: Array) -> Array:
     """
     if kind in RANDOM:
         return STUDENT * values.std(0, ddof=1)
-    changes = jnp.abs(values[1:] - values[0])
+    changes = np.abs(values[1:] - values[0])
     if kind == "orthant":
         changes = SLOWLY * changes
     if kind == "sparse":
-        before = jnp.max(jnp.abs(values[2] - values[1]))
-        left = jnp.clip(jnp.max(changes[0]) / jnp.maximum(before, TINY), TRUSTED, 1.0)
-        changes = jnp.concatenate([left * changes[:1], changes[FALL:]])
-    return jnp.max(changes, axis=0)
+        before = np.max(np.abs(values[2] - values[1]))
+        left = np.clip(np.max(changes[0]) / max(before, TINY), TRUSTED, 1.0)
+        changes = np.concatenate([left * changes[:1], changes[FALL:]])
+    return np.max(changes, axis=0)
 
 
-@eqx.filter_jit
+@compiled
+def _survey(plain: Ruled, rules: Quadrature, vector: Vector) -> Survey:
+    drifts, scales = jax.lax.map(lambda rule: plain.ruled(rule).scaled_drift(vector), rules)
+    kinks, factor = plain.rule.kinks, plain.frame(vector).factor
+    whole = whole_fields(kinks, field_count(plain.task))
+    split = field_count(plain.task) - len(whole)
+    pairs = range(split // 2 + 1) if split and not kinks.unknown else ()
+    return Survey(
+        drifts,
+        scales[0],
+        jnp.linalg.norm(factor, axis=0),
+        bends_at(plain, vector).deviation if kinks.soft else jnp.zeros(()),
+        tuple(arrangement(factor[: field_count(plain.task)], n, whole) for n in pairs),
+    )
+
+
+def _judged(model: Ruled, rules: Quadrature, vector: Vector) -> tuple[np.ndarray, bool]:
+    """The drift by every rule, and whether that of the model misses a bend."""
+    drifts, missed = _by_all(model, rules, vector)
+    return np.asarray(drifts), bool(missed)
+
+
+@compiled
 def _by_all(
-    model: Ruled, rules: Quadrature, vectors: Float[Array, "q n"]
-) -> tuple[Float[Array, "rules q n"], Float[Array, " q"]]:
-    """The drift by every rule at every vector, and its scale."""
-
-    def one(rule: Quadrature) -> tuple[Array, Array]:
-        return jax.lax.map(model.ruled(rule).scaled_drift, vectors)
-
-    drifts, scales = jax.lax.map(one, rules)
-    return drifts, scales[0]
+    model: Ruled, rules: Quadrature, vector: Vector
+) -> tuple[Float[Array, "rules n"], Bool[Array, ""]]:
+    drifts = jax.lax.map(lambda rule: model.ruled(rule).drift(vector), rules)
+    if model.rule.kinks.soft and not model.rule.bends:
+        return drifts, bends_at(model, vector).missed
+    return drifts, jnp.asarray(False)
 
 
-@eqx.filter_jit
-def _bends(model: Ruled, vectors: Float[Array, "q n"]) -> Bends:
-    def at(vector: Vector) -> Bends:
-        return bends_at(model.task, model.rule, model.frame(vector), model.unravel(vector))
-
-    return jax.lax.map(at, vectors)
-
-
-@eqx.filter_jit
+@compiled
 def _diffusions(model: Ruled, rules: Quadrature, vector: Vector) -> Array:
     return jax.lax.map(lambda rule: model.ruled(rule).diffusion(vector), rules)
 
 
-@eqx.filter_jit
+@compiled
 def _jacobians(model: Ruled, rules: Quadrature, vector: Vector) -> Array:
     return jax.lax.map(lambda rule: model.ruled(rule).jacobian(vector), rules)
 
 
-_rare = eqx.filter_jit(lambda model, vector: model.rare(vector))
+@compiled
+def _rare(model: Ruled, vector: Vector) -> Array:
+    return model.rare(vector)

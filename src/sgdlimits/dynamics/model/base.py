@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from sgdlimits import _checks
+from sgdlimits._compiled import compiled
 from sgdlimits._types import State
 from sgdlimits.tasks.base import Task
 
@@ -41,13 +42,13 @@ def model_of(task: Task, *, step: float, nodes: int) -> "Model":
 class Errors(NamedTuple):
     """Errors of the drift at some vectors, and what to compare them with."""
 
-    drift: Float[Array, "q n"]
-    scale: Float[Array, " q"]  # size of the terms that cancel in the drift
+    drift: Float[np.ndarray, "q n"]
+    scale: Float[np.ndarray, " q"]  # size of the terms that cancel in the drift
 
     @property
-    def relative(self) -> Float[Array, " q"]:
+    def relative(self) -> Float[np.ndarray, " q"]:
         """The largest error of the drift, relative to the terms it is made of."""
-        return jnp.max(self.drift, axis=1) / jnp.where(self.scale > 0, self.scale, jnp.inf)
+        return np.max(self.drift, axis=1) / np.where(self.scale > 0, self.scale, np.inf)
 
 
 class Model(eqx.Module):
@@ -99,15 +100,16 @@ class Model(eqx.Module):
 
     def errors(self, vectors: Float[Array, "q n"]) -> "Errors":
         """Estimated errors of the drift at some vectors, due to quadrature."""
-        return Errors(jnp.zeros_like(vectors), jnp.ones(len(vectors)))
+        return Errors(np.zeros(vectors.shape), np.ones(len(vectors)))
 
-    def diffusion_error(self, vector: Vector) -> Float[Array, "n n"]:
+    def diffusion_error(self, vector: Vector) -> Float[np.ndarray, "n n"]:
         """Estimated error of each entry of the diffusion, due to quadrature."""
-        return jnp.zeros((len(vector), len(vector)))
+        return np.zeros((len(vector), len(vector)))
 
-    def jacobian_error(self, vector: Vector) -> Float[Array, "n n"]:
-        """Estimated error of each entry of the Jacobian, due to quadrature."""
-        return jnp.zeros((len(vector), len(vector)))
+    def slopes(self, vector: Vector) -> tuple[Float[np.ndarray, "n n"], Float[np.ndarray, "n n"]]:
+        """The Jacobian, and the estimated error of each entry due to quadrature."""
+        jacobian = np.asarray(_jacobian(self, vector))
+        return jacobian, np.zeros_like(jacobian)
 
     def with_slopes(self, vectors: Float[Array, "q n"], rtol: float) -> "Model":
         """A model of the same limit whose Jacobian here is accurate, if there is one."""
@@ -156,6 +158,10 @@ class Model(eqx.Module):
 
     # --- given ----------------------------------------------------------------------------------
 
+    def parts(self, vector: Vector) -> tuple[Vector, Vector]:
+        """(f, g), from which all three velocities follow."""
+        return self.population_drift(vector), self.corrector(vector)
+
     def drift(self, vector: Vector) -> Vector:
         """The velocity h = −f + g."""
         return self.corrector(vector) - self.population_drift(vector)
@@ -166,11 +172,12 @@ class Model(eqx.Module):
 
     def ravel(self, state: Mapping[str, Any]) -> Vector:
         """Flatten a state; of symmetric matrices only the upper triangle is kept."""
-        return self.task.layout.ravel(state)
+        return jnp.asarray(self.task.layout.ravel(state))
 
     def unravel(self, vector: Vector) -> dict[str, Float[Array, "..."]]:
         """The state that flattens to ``vector``."""
-        return self.task.layout.unravel(vector)
+        state = self.task.layout.unravel(vector)
+        return {name: jnp.asarray(value) for name, value in state.items()}
 
     def constraint(self, vector: Vector) -> Float[Array, " m"]:
         """What vanishes at every state: on the sphere, squared norms minus one."""
@@ -209,3 +216,8 @@ class Model(eqx.Module):
 def as_state(state: Mapping[str, Any]) -> State:
     """A state of JAX arrays as a state of NumPy arrays."""
     return {name: np.asarray(value) for name, value in state.items()}
+
+
+@compiled
+def _jacobian(model: Model, vector: Vector) -> Float[Array, "n n"]:
+    return model.jacobian(vector)

@@ -5,7 +5,7 @@ Nearly dependent fields with kinks are taken in pairs, fields without kinks last
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -112,33 +112,28 @@ def block_count(orders: Orders, whole: int) -> int:
     )
 
 
-def blocks_of(orders: Orders, whole: int, *, lower: bool) -> tuple[gaussian.Block, ...]:
+def blocks_of(orders: Orders, whole: int, *, lower: bool = False) -> list[gaussian.Block]:
     """Rules of these orders, the last ``whole`` for fields without kinks.
 
     Args:
         orders: of each block.
         whole: number of blocks that are not split.
-        lower: whether orders are lower than that; sizes stay the same.
+        lower: whether orders are lower than that.
     """
 
     def fewer(order: int) -> int:
         return max(1, order - lower * max(1, order // 3))
 
-    def table(order: int) -> Any:
-        return gaussian.truncated_table(fewer(order), order)
-
     result: list[gaussian.Block] = []
     for number, block in enumerate(orders):
+        less = [fewer(order) for order in block]
         if len(block) == 3:
-            across, along, between = block
-            line: Any = gaussian.padded(gaussian.legendre(fewer(between)), between)
-            result.append(gaussian.Pair(table(across), table(along), line))
+            result.append(gaussian.Pair(*less))
         elif len(orders) - number <= whole:
-            line = gaussian.padded(gaussian.hermite_line(fewer(block[0])), block[0])
-            result.append(gaussian.Whole(line))
+            result.append(gaussian.Whole(*less))
         else:
-            result.append(gaussian.Split(table(block[0])))
-    return tuple(result)
+            result.append(gaussian.Split(*less))
+    return result
 
 
 def shuffled(orders: Orders, whole: int, rng: np.random.Generator) -> np.ndarray:

@@ -1,23 +1,28 @@
 """Which of the rules that a task allows is accurate enough at a state, at least cost."""
 
 import math
+from collections.abc import Sequence
 from typing import TypeVar
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sgdlimits.dynamics.model.accuracy import TINY, Ruled, bent, jacobian_errors
-from sgdlimits.dynamics.model.blocks import Arrangement, arrangement, pairs_needed
-from sgdlimits.dynamics.model.kinks import field_count
+from sgdlimits.dynamics.model.accuracy import (
+    TINY,
+    Ruled,
+    Survey,
+    drift_error,
+    jacobian_errors,
+    survey,
+)
+from sgdlimits.dynamics.model.blocks import pairs_needed
 from sgdlimits.dynamics.model.quadrature import RANDOM
-from sgdlimits.dynamics.model.sizes import MOST_NODES, Size, sizes, typical_error, whole_fields
+from sgdlimits.dynamics.model.sizes import MOST_NODES, Size, sizes, typical_error
 
 USUAL = 1e-5  # who asks for less error than this is given more nodes
 # larger rules of a kind are not tried beyond so many times the error wanted
-HOPELESS = {"orthant": 1e3, "sparse": 1e3}
+HOPELESS = {"orthant": 300.0, "sparse": 1e3}
 SLOW = 30.0  # the same for kinds that converge more slowly
 SLOPES = 30.0  # a Jacobian may have so many times the error wanted of a drift
 SOME = 3  # vectors at which it is looked at
@@ -28,23 +33,43 @@ R = TypeVar("R", bound=Ruled)
 
 
 def chosen(model: R, vectors: Float[Array, "q n"], rtol: float, *, smooth: bool) -> tuple[R, float]:
-    """The first rule whose error is at most rtol at all vectors; else the best, at any cost."""
-    best, least, skipped = model, math.inf, ""
-    rules = allowed(model, vectors, rtol, smooth=smooth)
-    for number, size in enumerate(rules):
-        last = [*(other.kind for other in rules[number + 1 :]), ""][0] != size.kind
-        hopeless = typical_error(size) > UNLIKELY * rtol
-        if (hopeless or size.kind == skipped) and not last:
+    """The first rule whose error is at most rtol at all vectors; else the best, at any cost.
+
+    Where one rule of a family is far off, of the others only the largest is tried, at the end.
+    """
+    best, least, given_up = model, math.inf, set()
+    symmetric = False  # whether the best one has the symmetries of the task
+    rows = [jnp.asarray(row) for row in np.asarray(vectors)]
+    seen = [survey(model, row) for row in rows]
+    rules = allowed(model, seen, rtol, smooth=smooth)
+    largest = {family(size): size for size in rules}
+    for number, size in enumerate([*rules, *largest.values()]):
+        again = number >= len(rules)
+        hopeless = typical_error(size) > UNLIKELY * rtol or family(size) in given_up
+        if hopeless != again:
             continue
         rung = model.sized(size)
-        error = max(float(rung.errors(vector[None]).relative[0]) for vector in vectors)
+        error = max(relative_error(rung, row, one) for row, one in zip(rows, seen, strict=True))
         regular = rung.smooth and size.kind not in RANDOM
-        if error < least * (1.0 if regular else WORTH):
-            best, least = rung, error
+        if error < least * (WORTH if symmetric and not regular else 1.0):
+            best, least, symmetric = rung, error, regular
         if least <= rtol:
             break
-        skipped = size.kind if error > HOPELESS.get(size.kind, SLOW) * rtol else ""
+        if error > HOPELESS.get(size.kind, SLOW) * rtol and size != largest[family(size)]:
+            given_up.add(family(size))
     return best, least
+
+
+def family(size: Size) -> tuple[str, bool, int]:
+    """Rules that differ in their orders only: kind, cuts around bends, number of pairs."""
+    pairs = sum(isinstance(order, tuple) and len(order) == 3 for order in size.orders)
+    return size.kind, size.bends, pairs
+
+
+def relative_error(model: Ruled, vector: Float[Array, " n"], seen: Survey) -> float:
+    """The largest error of the drift, relative to the terms it is made of."""
+    scale = float(seen.scale)
+    return float(np.max(drift_error(model, vector, seen))) / scale if scale > 0 else 0.0
 
 
 def with_slopes(model: R, vectors: Float[Array, "q n"], rtol: float) -> R:
@@ -55,69 +80,43 @@ def with_slopes(model: R, vectors: Float[Array, "q n"], rtol: float) -> R:
     """
     if not model.rule.kinks.smooth:
         return model
-    few = vectors[np.linspace(0, len(vectors) - 1, SOME).round().astype(int)]
+    some = np.unique(np.linspace(0, len(vectors) - 1, SOME).round().astype(int))
+    few = [jnp.asarray(row) for row in np.asarray(vectors)[some]]
 
     def worst(rung: R) -> float:
         return max(slope_error(rung, vector) for vector in few)
 
     best, least = model, worst(model)
-    for size in allowed(model, few, rtol, smooth=True):
-        if least <= SLOPES * rtol:
-            break
+    if least <= SLOPES * rtol:
+        return best
+    for size in allowed(model, [survey(model, vector) for vector in few], rtol, smooth=True):
         rung = model.sized(size)
         error = worst(rung)
         if error < least:
             best, least = rung, error
+        if least <= SLOPES * rtol:
+            break
     return best
 
 
 def slope_error(model: Ruled, vector: Float[Array, " n"]) -> float:
     """The largest error of the Jacobian relative to its largest entry."""
-    largest = jnp.max(jnp.abs(_jacobian(model, vector)))
-    return float(jnp.max(jacobian_errors(model, vector)) / jnp.maximum(largest, TINY))
+    jacobian, error = jacobian_errors(model, vector)
+    return float(np.max(error) / max(np.max(np.abs(jacobian)), TINY))
 
 
-_jacobian = eqx.filter_jit(lambda model, vector: model.jacobian(vector))
-
-
-def allowed(model: Ruled, vectors: Float[Array, "q n"], rtol: float, *, smooth: bool) -> list[Size]:
-    """Rules for what the fields are like at these vectors."""
-    kinks, m = model.rule.kinks, field_count(model.task)
-    whole = whole_fields(kinks, m)
+def allowed(model: Ruled, seen: Sequence[Survey], rtol: float, *, smooth: bool) -> list[Size]:
+    """Rules for what the fields are like at some states."""
     dependence: dict[int, tuple[float, ...]] = {}
-    if len(whole) < m:
-        paired = _arranged(model, vectors, (m - len(whole)) // 2, tuple(whole))
-        for pairs in {pairs_needed(one) for one in paired}:
-            arranged = _arranged(model, vectors, pairs, tuple(whole))
-            dependence[pairs] = tuple(np.max([one.left for one in arranged], axis=0).tolist())
+    if all(one.arranged for one in seen):
+        for pairs in {pairs_needed(one.arranged[-1]) for one in seen}:
+            left = [one.arranged[pairs].left for one in seen]
+            dependence[pairs] = tuple(np.max(left, axis=0).tolist())
     return sizes(
         model.task,
         MOST_NODES if rtol >= USUAL else 4 * MOST_NODES,
         smooth=smooth,
-        reach=np.max(np.asarray(_reach(model, vectors)), axis=0),
-        bent=bent(model, vectors),
+        reach=np.max([one.reach for one in seen], axis=0),
+        bent=max(float(one.bent) for one in seen),
         dependence=dependence,
     )
-
-
-def _arranged(
-    model: Ruled, vectors: Float[Array, "q n"], pairs: int, whole: tuple[int, ...]
-) -> list[Arrangement]:
-    found = _arrangements(model, vectors, pairs, whole)
-    return [jax.tree.map(lambda x, k=k: np.asarray(x[k]), found) for k in range(len(vectors))]
-
-
-@eqx.filter_jit
-def _arrangements(
-    model: Ruled, vectors: Float[Array, "q n"], pairs: int, whole: tuple[int, ...]
-) -> Arrangement:
-    def at(vector: Float[Array, " n"]) -> Arrangement:
-        return arrangement(model.frame(vector).factor, pairs, whole)
-
-    return jax.vmap(at)(vectors)
-
-
-@eqx.filter_jit
-def _reach(model: Ruled, vectors: Float[Array, "q n"]) -> Float[Array, "q m"]:
-    """How far the fields move along each direction of their frame."""
-    return jax.vmap(lambda vector: jnp.linalg.norm(model.frame(vector).factor, axis=0))(vectors)

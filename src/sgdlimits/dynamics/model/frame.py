@@ -99,9 +99,7 @@ def _principal(B: Float[Array, "m n"]) -> Float[Array, "m m"]:
     m = len(B)
     waves = np.cos(np.pi * (np.arange(m)[:, None] + 0.55) * np.arange(m) / m)
     turn = jnp.asarray(np.linalg.qr(waves + 0.05 * np.sin(np.arange(m * m)).reshape(m, m))[0])
-    for _ in range(ROUNDS):
-        turn, _ = _qr(B @ (B.T @ turn))
-    return turn
+    return jax.lax.fori_loop(0, ROUNDS, lambda _, turn: _qr(B @ (B.T @ turn))[0], turn)
 
 
 def _qr(matrix: Float[Array, "n m"]) -> tuple[Float[Array, "n m"], Float[Array, "m m"]]:

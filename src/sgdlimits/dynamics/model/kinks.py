@@ -10,12 +10,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from sgdlimits._compiled import compiled
 from sgdlimits._switches import UnreadableError, switches
 from sgdlimits._types import Index
 from sgdlimits.tasks.multi_index import MultiIndexFamily
@@ -205,7 +205,7 @@ def _examined(task: MultiIndexFamily, declared: tuple[int, ...] | None) -> Kinks
     )
 
 
-@eqx.filter_jit
+@compiled
 def _look(
     task: MultiIndexFamily, components: Array, points: Array, ways: Array, readouts: Array
 ) -> _Look:
@@ -283,7 +283,7 @@ def _different(task: MultiIndexFamily, known: Sequence[int]) -> tuple[int, ...]:
     return _steepest(values, (i for i in _first_of_equals(values, m) if i not in known))
 
 
-@eqx.filter_jit
+@compiled
 def _values(task: MultiIndexFamily, components: Array, points: Array, readouts: Array) -> Array:
     one = lambda c, x, v: candidates(task, c, x[:-1], x[-1], v)  # noqa: E731
     return jax.vmap(one)(components, points, readouts)

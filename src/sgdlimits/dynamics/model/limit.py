@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sgdlimits import _checks
+from sgdlimits._compiled import compiled
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Number, Numbers, State, StateLike, WholeNumber
 from sgdlimits._warn import warn
@@ -60,16 +61,19 @@ class Limit(eqx.Module):
             smooth: whether derivatives are needed.
             rtol: the limit's own by default.
         """
-        finite = np.flatnonzero(np.asarray(jnp.all(jnp.isfinite(vectors), axis=1)))
-        few = vectors[finite[np.linspace(0, len(finite) - 1, EXAMPLES).round().astype(int)]]
+        if self.model.exact:
+            return self.model if smooth else self.model.resting(), 0.0
+        flat = np.asarray(vectors)  # small things in NumPy: nothing to compile
+        finite = np.flatnonzero(np.all(np.isfinite(flat), axis=1))
+        few = flat[finite[np.linspace(0, len(finite) - 1, EXAMPLES).round().astype(int)]]
         # at a rest point a poor rule may be right by symmetry: states beside it tell
         beside = np.random.default_rng(0).normal(size=few.shape) * BESIDE
         beside[0] = 0.0
-        few = _moved(self.model, few, jnp.asarray(beside))
+        few = np.asarray(_moved(self.model, jnp.asarray(few), jnp.asarray(beside)))
         model = self.model if smooth else self.model.resting()
         if self.nodes is not None:
-            return model, max(float(model.errors(u[None]).relative[0]) for u in few)
-        return model.suited(few, self.rtol if rtol is None else rtol, smooth=smooth)
+            return model, float(np.max(model.errors(jnp.asarray(few)).relative))
+        return model.suited(jnp.asarray(few), self.rtol if rtol is None else rtol, smooth=smooth)
 
     def cheaper(self, vectors: jax.Array, where: str) -> Model:
         """A model for many solutions, or noisy ones: with errors of 1e-3 at most if that is enough.
@@ -100,31 +104,29 @@ class Limit(eqx.Module):
     @double_precision
     def ravel(self, state: StateLike) -> np.ndarray:
         """The state, or a drift or its error, as a vector in ``coordinates``."""
-        return np.asarray(self.model.ravel(self.task.check_shapes(state)))
+        return np.asarray(self.task.layout.ravel(self.task.check_shapes(state)))
 
     @double_precision
     def unravel(self, vector: Numbers) -> State:
         """The state with this vector of ``coordinates``."""
         vector = _checks.array("vector", vector, (len(self.coordinates),))
-        return as_state(self.model.unravel(jnp.asarray(vector)))
+        return self._state(vector)
 
     @double_precision
     def drift(self, state: StateLike) -> State:
         """The velocity h = −f + g of each statistic."""
-        vector = self._vector(state)
-        return as_state(self.model.unravel(_drift(self._at(vector), vector)))
+        population, corrector = self._parts(state)
+        return self._state(corrector - population)
 
     @double_precision
     def population_drift(self, state: StateLike) -> State:
         """The population drift f: the velocity under gradient flow on the population loss is −f."""
-        vector = self._vector(state)
-        return as_state(self.model.unravel(_population_drift(self._at(vector), vector)))
+        return self._state(self._parts(state)[0])
 
     @double_precision
     def corrector(self, state: StateLike) -> State:
         """The corrector g: what SGD noise adds to the velocity at the critical step size."""
-        vector = self._vector(state)
-        return as_state(self.model.unravel(_corrector(self._at(vector), vector)))
+        return self._state(self._parts(state)[1])
 
     @double_precision
     def diffusion(self, state: StateLike) -> np.ndarray:
@@ -139,8 +141,7 @@ class Limit(eqx.Module):
     @double_precision
     def jacobian(self, state: StateLike) -> np.ndarray:
         """∂h/∂u in ``coordinates``, by automatic differentiation; warns where it is infinite."""
-        vector = self._vector(state)
-        return np.asarray(_jacobian(self._sloped(vector), vector))
+        return self._slopes(state)[0]
 
     @double_precision
     def drift_error(self, state: StateLike) -> State:
@@ -149,7 +150,7 @@ class Limit(eqx.Module):
         One standard deviation: the spread over rules that have little in common but their size.
         """
         vector = self._vector(state)
-        return as_state(self.model.unravel(self._at(vector).errors(vector[None]).drift[0]))
+        return self._state(self._at(vector).errors(vector[None]).drift[0])
 
     @double_precision
     def diffusion_error(self, state: StateLike) -> np.ndarray:
@@ -160,26 +161,25 @@ class Limit(eqx.Module):
     @double_precision
     def jacobian_error(self, state: StateLike) -> np.ndarray:
         """Estimated error of each entry of ``jacobian``, as for ``drift_error``."""
-        vector = self._vector(state)
-        return np.asarray(self._sloped(vector).jacobian_error(vector))
+        return self._slopes(state)[1]
 
-    def _sloped(self, vector: jax.Array) -> Model:
-        """The model whose derivatives to use at one vector; warns where they are poor."""
+    def _slopes(self, state: StateLike) -> tuple[np.ndarray, np.ndarray]:
+        """The Jacobian and its error; warns where it is poor."""
+        vector = self._vector(state)
         model = self._at(vector, smooth=True)
         if reason := model.infinite_rates(vector):
             warn(reason)
-            return model
+            return model.slopes(vector)
         if self.nodes is not None:
-            return model
-        model = model.with_slopes(vector[None], self.rtol)
-        size = float(jnp.max(jnp.abs(_jacobian(model, vector)), initial=0.0))
-        error = float(jnp.max(model.jacobian_error(vector), initial=0.0))
+            return model.slopes(vector)
+        jacobian, errors = model.with_slopes(vector[None], self.rtol).slopes(vector)
+        size, error = (float(np.max(np.abs(x), initial=0.0)) for x in (jacobian, errors))
         if error > ROUGH_SLOPE * size:
             warn(
                 f"derivatives of the drift are known to {error:.1g} only at this state, the "
                 f"largest of them being {size:.1g}: jacobian_error tells which"
             )
-        return model
+        return jacobian, errors
 
     def _at(self, vector: jax.Array, *, smooth: bool = False) -> Model:
         """The model to use at one vector; warns where it is poor."""
@@ -206,6 +206,15 @@ class Limit(eqx.Module):
             "nodes": self.nodes,
         }
 
+    def _parts(self, state: StateLike) -> tuple[np.ndarray, np.ndarray]:
+        """Population drift and corrector: one program for all three velocities."""
+        vector = self._vector(state)
+        population, corrector = _parts(self._at(vector), vector)
+        return np.asarray(population), np.asarray(corrector)
+
+    def _state(self, vector: Any) -> State:
+        return as_state(self.task.layout.unravel(np.asarray(vector)))
+
     def _vector(self, state: StateLike) -> jax.Array:
         return self.model.ravel(self.task.check_state(state))
 
@@ -213,7 +222,7 @@ class Limit(eqx.Module):
         return f"{type(self).__name__}({self.task!r}, step={self.step})"
 
 
-@eqx.filter_jit
+@compiled
 def _moved(model: Model, vectors: jax.Array, by: jax.Array) -> jax.Array:
     """States beside these: each statistic is moved relative to its own largest entry."""
 
@@ -225,8 +234,5 @@ def _moved(model: Model, vectors: jax.Array, by: jax.Array) -> jax.Array:
     return jax.vmap(one)(vectors, by)
 
 
-_drift = eqx.filter_jit(lambda model, vector: model.drift(vector))
-_population_drift = eqx.filter_jit(lambda model, vector: model.population_drift(vector))
-_corrector = eqx.filter_jit(lambda model, vector: model.corrector(vector))
-_diffusion = eqx.filter_jit(lambda model, vector: model.diffusion(vector))
-_jacobian = eqx.filter_jit(lambda model, vector: model.jacobian(vector))
+_parts = compiled(lambda model, vector: model.parts(vector))
+_diffusion = compiled(lambda model, vector: model.diffusion(vector))

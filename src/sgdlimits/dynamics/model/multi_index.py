@@ -12,7 +12,12 @@ from jaxtyping import Array, Bool, Float
 from sgdlimits import gaussian
 from sgdlimits._precision import as_arrays
 from sgdlimits._types import Index
-from sgdlimits.dynamics.model.accuracy import diffusion_errors, drift_errors, jacobian_errors
+from sgdlimits.dynamics.model.accuracy import (
+    diffusion_errors,
+    drift_error,
+    jacobian_errors,
+    survey,
+)
 from sgdlimits.dynamics.model.base import Errors, Model, Vector, model_of
 from sgdlimits.dynamics.model.choice import chosen, with_slopes
 from sgdlimits.dynamics.model.committee import committee_moments
@@ -39,57 +44,70 @@ class MultiIndexModel(Model):
     task: MultiIndexFamily
     step: Float[Array, ""]
     rule: Quadrature
-    size: Size = eqx.field(static=True)
     jumps_at_zero: bool = eqx.field(static=True)  # only there, and each field on its own
     still: Bool[Array, ""]  # whether the fields of neurons without weights are exactly zero
 
     def population_drift(self, vector: Vector) -> Vector:
         """f: minus the motion at vanishing step size."""
-        return -self._motion(vector, jnp.zeros(()))
+        return self.parts(vector)[0]
 
     def corrector(self, vector: Vector) -> Vector:
         """g: the motion at this step size minus the one at vanishing step size."""
-        return self._motion(vector, self.step) - self._motion(vector, jnp.zeros(()))
+        return self.parts(vector)[1]
+
+    def parts(self, vector: Vector) -> tuple[Vector, Vector]:
+        """Both in one pass over the nodes."""
+        state = self.unravel(vector)
+        moments = self.moments(state)
+        slow, now = (
+            self.ravel(motion(self.task, state, moments, step))
+            for step in (jnp.zeros(()), self.step)
+        )
+        return -slow, now - slow
 
     def drift(self, vector: Vector) -> Vector:
-        """The velocity h = −f + g in one pass over the nodes."""
-        return self._motion(vector, self.step)
+        """The velocity h = −f + g."""
+        state = self.unravel(vector)
+        return self.ravel(motion(self.task, state, self.moments(state), self.step))
 
     @property
     def exact(self) -> bool:
         """Whether there is a closed form, or nothing to average over."""
-        return self.task.committee is not None or self.rule.kind == "none"
+        return self.task.committee is not None or self.rule.placing == "none"
 
     @property
     def smooth(self) -> bool:
         """Whether the drift by this rule is; else it jumps a little where a node crosses a kink."""
-        return self.rule.kinks.smooth or self.rule.kind != "sobol"
+        return self.rule.kinks.smooth or self.rule.placing != "given"
 
     @property
     def tolerance(self) -> tuple[float, float]:
         """Not below the error of the expectations, beneath which jumps may be hidden."""
-        if self.exact or self.rule.kind == "hermite":
+        if self.exact or self.size.kind == "hermite":
             return 1e-9, 1e-12
         return (1e-6, 1e-8) if self.smooth else (1e-4, 1e-5)
 
     def errors(self, vectors: Float[Array, "q n"]) -> Errors:
         """The distance from rules unlike this one."""
-        return super().errors(vectors) if self.exact else drift_errors(self, vectors)
+        if self.exact:
+            return super().errors(vectors)
+        rows = [jnp.asarray(row) for row in np.asarray(vectors)]
+        seen = [survey(self, row) for row in rows]
+        errors = [drift_error(self, *both) for both in zip(rows, seen, strict=True)]
+        return Errors(np.stack(errors), np.stack([one.scale for one in seen]))
 
-    def diffusion_error(self, vector: Vector) -> Float[Array, "n n"]:
+    def diffusion_error(self, vector: Vector) -> Float[np.ndarray, "n n"]:
         """The same for the diffusion."""
         return super().diffusion_error(vector) if self.exact else diffusion_errors(self, vector)
 
-    def jacobian_error(self, vector: Vector) -> Float[Array, "n n"]:
-        """The same for the derivative of the drift."""
-        return super().jacobian_error(vector) if self.exact else jacobian_errors(self, vector)
+    def slopes(self, vector: Vector) -> tuple[Float[np.ndarray, "n n"], Float[np.ndarray, "n n"]]:
+        """The Jacobian, and the same for it."""
+        return super().slopes(vector) if self.exact else jacobian_errors(self, vector)
 
     @property
-    def full_size(self) -> Size:
-        """The size of the rule, orders included."""
-        if self.rule.orders is None:
-            return self.size
-        return self.size._replace(orders=tuple(int(order) for order in self.rule.orders))
+    def size(self) -> Size:
+        """Which rule it has."""
+        return self.rule.size
 
     def suited(
         self, vectors: Float[Array, "q n"], rtol: float, *, smooth: bool
@@ -113,15 +131,14 @@ class MultiIndexModel(Model):
 
     def sized(self, size: Size) -> "MultiIndexModel":
         """The same with another rule."""
-        return self.ruled(quadrature(self.task, size), _static(size))
+        return self.ruled(quadrature(self.task, size))
 
-    def ruled(self, rule: Quadrature, size: Size | None = None) -> "MultiIndexModel":
-        """The same with another rule, of the same size by default."""
+    def ruled(self, rule: Quadrature) -> "MultiIndexModel":
+        """The same with another rule."""
         return MultiIndexModel(
             task=self.task,
             step=self.step,
-            rule=rule,
-            size=size or self.size,
+            rule=rule.with_tables_of(self.rule),
             jumps_at_zero=self.jumps_at_zero,
             still=self.still,
         )
@@ -154,7 +171,7 @@ class MultiIndexModel(Model):
     @property
     def motion(self) -> str:
         """Without noise the gradient of a network with kinks jumps; with noise it is smooth."""
-        if self.rule.kind != "none" or self.task.kinks == "none":
+        if self.rule.placing != "none" or self.task.kinks == "none":
             return "smooth"
         return "sliding" if self.jumps_at_zero else "chattering"
 
@@ -205,7 +222,7 @@ class MultiIndexModel(Model):
         """
         state = self.unravel(vector)
         frame = self._frame(state)
-        known = self.task.labels is not None and self.rule.kind != "none"
+        known = self.task.labels is not None and self.rule.placing != "none"
         spread = frame.spread() if known else jnp.zeros((frame.inward.shape[1], 0))
 
         def part(samples: Samples) -> tuple[Vector, Float[Array, "n n"]]:
@@ -254,28 +271,39 @@ class MultiIndexModel(Model):
         return self._frame(self.unravel(vector))
 
     def _frame(self, state: JaxState) -> Frame:
-        arranged = self.rule.arranged if self.rule.blocks else None
+        arranged = None if self.rule.orthants is None else self.rule.arranged
         return frame_of(self.task, state, arranged=arranged, noise=self.rule.with_noise)
 
-    def _sum(self, state: JaxState, frame: Frame, part: Callable[[Samples], T]) -> T:
-        """What ``part`` makes of the nodes, over all components and blocks of nodes."""
-        blocks = 1 if self.rule.weights is None else len(self.rule.weights)
+    def over_nodes(self, state: JaxState, frame: Frame, part: Callable[[Samples, Index], T]) -> T:
+        """What ``part`` makes of all nodes of a component, along an axis of components."""
         moves = jnp.any(state["M"] != 0, axis=1) | (jnp.diagonal(state["R"]) > REST) | ~self.still
 
-        def one(index: Index) -> T:
-            c, b = index // blocks, index % blocks
+        def block(c: Index, b: Index) -> T:
             samples = samples_of(self.task, self.rule, frame, state, c, b)
-            fields = jnp.where(moves[:, None], samples.fields, 0.0)
-            result = in_chunks(part, samples._replace(fields=fields))
-            return jax.tree.map(lambda x: jnp.asarray(self.task.weights)[c] * x, result)
+            fields, orthogonal = (
+                jnp.where(moves[:, None], x, 0.0) for x in (samples.fields, samples.orthogonal)
+            )
+            samples = samples._replace(fields=fields, orthogonal=orthogonal)
+            return in_chunks(lambda some: part(some, c), samples)
 
-        parts = jax.lax.map(one, jnp.arange(len(self.task.weights) * blocks))
-        return jax.tree.map(lambda x: jnp.sum(x, axis=0), parts)
+        def component(c: Index) -> T:
+            if self.rule.blocks == 1:
+                return block(c, jnp.asarray(0))
+            shapes = jax.eval_shape(block, c, jnp.asarray(0))
+            nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
-    def _motion(self, vector: Vector, step: Float[Array, ""]) -> Vector:
-        state = self.unravel(vector)
-        moments = self.moments(state)
-        return self.ravel(motion(self.task, state, moments, step))
+            def add(total: T, b: Index) -> tuple[T, None]:
+                more = lambda: jax.tree.map(jnp.add, total, block(c, b))  # noqa: E731
+                return jax.lax.cond(b < self.rule.used, more, lambda: total), None
+
+            return jax.lax.scan(add, nothing, jnp.arange(self.rule.blocks))[0]
+
+        return jax.lax.map(component, jnp.arange(len(self.task.weights)))
+
+    def _sum(self, state: JaxState, frame: Frame, part: Callable[[Samples], T]) -> T:
+        """What ``part`` makes of the nodes, over all components."""
+        parts = self.over_nodes(state, frame, lambda samples, _: part(samples))
+        return jax.tree.map(lambda x: jnp.tensordot(jnp.asarray(self.task.weights), x, 1), parts)
 
     def _increments(self, state: JaxState, samples: Samples) -> Float[Array, "n q"]:
         """The motion by the sample at each node."""
@@ -307,15 +335,9 @@ def multi_index_model(task: MultiIndexFamily, *, step: float, nodes: int) -> Mul
         task=as_arrays(task),
         step=jnp.asarray(step),
         rule=quadrature(task, size),
-        size=_static(size),
         jumps_at_zero=jumps_separately(task),
         still=jnp.asarray(False),
     )
-
-
-def _static(size: Size) -> Size:
-    """Without the orders of a grid: one program serves many."""
-    return size._replace(orders=()) if size.kind in ("hermite", "sparse") else size
 
 
 def _fixed(task: MultiIndexFamily, nodes: int) -> Size:

@@ -7,11 +7,11 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 from sgdlimits import gaussian
-from sgdlimits._precision import as_arrays
 from sgdlimits.dynamics.model.blocks import arrangement, blocks_of, shuffled
 from sgdlimits.dynamics.model.kinks import Kinks, field_count, kinks_of
 from sgdlimits.dynamics.model.sizes import (
@@ -36,37 +36,53 @@ OTHERS = {"hermite": LOWER, "orthant": LOWER, "sparse": FALL + 2}
 PROBES = 8  # plain random rules that any other one is compared with
 OTHERWISE = 1000  # seeds of probes are not those of rules
 RANDOM = ("sobol", "lines")  # errors of different seeds are alike
-BLOCK = 2**14  # nodes that are in memory at once
+BLOCK = 2**14  # nodes of lines that are in memory at once
+CHUNK = 2**10  # nodes whose gradients are in the fastest memory at once
 
 
 class Quadrature(eqx.Module):
     """A rule for the fields of a task.
 
+    Its nodes are
+
     - "none": there is no noise to average over.
-    - "hermite": the gradient is smooth; a Gauss–Hermite grid.
-    - "sparse": it is smooth in many fields that do not move far; a sparse grid.
-    - "orthant": it has kinks where a field is zero; ``blocks`` are rules for one field or two after
-      the other, split there.
+    - "given": the gradient is smooth, or its kinks are unknown; ``nodes`` of a Gauss–Hermite or
+      sparse grid, or scrambled Sobol nodes, for independent normals.
+    - "orthant": it has kinks where a field is zero; ``orthants`` is a rule for one field or two
+      after the other, split there.
     - "lines": it has kinks or jumps at the zeros of known functions. Along the principal direction
       of the fields these are located, and ``line`` is a rule for every piece between two of them;
       ``nodes`` are for the other directions. Smooth in the state, as jumps never are between nodes.
-    - "sobol": it is smooth in many fields, or its kinks are unknown; scrambled Sobol nodes.
 
-    Random nodes have a set for every component, so that their errors do not add up.
+    Random nodes have a set for every component, so that their errors do not add up. Nodes are in
+    blocks, of which the first few are used: rules of different sizes share one program.
     """
 
-    kind: str = eqx.field(static=True)
-    kinks: Kinks = eqx.field(static=True, default=Kinks())
+    placing: str = eqx.field(static=True)
+    kinks: Kinks = eqx.field(static=True)
     bends: bool = eqx.field(static=True, default=False)  # lines are cut around bends too
+    numbers: Any = None  # the size in numbers
+    used: Any = None  # blocks, the others are empty
     nodes: Any = None  # (sets, blocks, variables, q)
     weights: Any = None  # (blocks, q)
     line: Any = None  # nodes and weights, (2, order)
     cuts: Any = None  # of each line, anywhere (q,); or of the second of two variables
     stretch: Any = None  # by which the pieces around bends are longer
-    blocks: tuple[gaussian.Block, ...] = ()
-    turned: Any = None  # a permutation of blocks that are alike
-    orders: Any = None  # of a Gauss–Hermite grid along each direction, or levels of a sparse one
+    orthants: gaussian.OrthantRule | None = None
+    turned: Any = None  # a permutation of blocks of fields that are alike
     noise: Any = None  # nodes and weights of the label noise, (2, order)
+
+    @property
+    def size(self) -> Size:
+        """Which rule it is; not known where rules are traced."""
+        return Size.of_numbers(np.asarray(self.numbers))
+
+    @property
+    def blocks(self) -> int:
+        """Of nodes, used or not."""
+        if self.orthants is not None:
+            return len(self.orthants.choices.weights)
+        return 1 if self.weights is None else len(self.weights)
 
     @property
     def with_noise(self) -> bool:
@@ -75,9 +91,18 @@ class Quadrature(eqx.Module):
 
     def arranged(self, made_of: Float[Array, "m n"]) -> Int[Array, " m"]:
         """The order in which an orthant rule takes the fields made of these normals."""
-        pairs = sum(isinstance(block, gaussian.Pair) for block in self.blocks)
+        assert self.orthants is not None
+        pairs = sum(kind is gaussian.Pair for kind in self.orthants.kinds)
         whole = whole_fields(self.kinks, len(made_of))
         return arrangement(made_of, pairs, whole).order[self.turned]
+
+    def with_tables_of(self, other: "Quadrature") -> "Quadrature":
+        """The same with large arrays that all orthant rules share, if it has none."""
+        if self.orthants is None or self.orthants.table is not None:
+            return self
+        assert other.orthants is not None
+        shared = other.orthants.table
+        return eqx.tree_at(lambda rule: rule.orthants.table, self, shared, is_leaf=_is_none)
 
 
 def quadrature(task: MultiIndexFamily, size: Size, seed: int = 0) -> Quadrature:
@@ -114,14 +139,17 @@ def _ready(
 ) -> Quadrature:
     """In JAX arrays, which take a while to make."""
     rules = [_made(size, kinks, m, components, seed) for seed in seeds]
+    if stacked and rules[0].orthants is not None:
+        rules = [eqx.tree_at(lambda rule: rule.orthants.table, rule, None) for rule in rules]
     rule = jax.tree.map(lambda *leaves: np.stack(leaves), *rules) if stacked else rules[0]
     with jax.enable_x64(True), jax.ensure_compile_time_eval():
-        return as_arrays(rule)
+        return jax.tree.map(jnp.asarray, rule)
 
 
 def _made(size: Size, kinks: Kinks, m: int, components: int, seed: int) -> Quadrature:
+    made = functools.partial(Quadrature, kinks=kinks, numbers=size.as_numbers(m))
     if size.kind == "none":
-        return Quadrature("none", kinks)
+        return made("none", used=np.array(1))
     rng = np.random.default_rng([seed, m])
     lower = 0 if size.kind in RANDOM or (size.kind == "sparse" and seed > FALL) else seed
     noise = _noise_rule(kinks, size.nodes, lower)
@@ -130,37 +158,66 @@ def _made(size: Size, kinks: Kinks, m: int, components: int, seed: int) -> Quadr
         grid = _grid(size, lower)
         straight = FALL if size.kind == "sparse" else 0
         turn = _turned(size.orders, rng) if seed > straight else np.eye(m)
-        nodes, weights = _padded(grid.nodes @ turn.T, grid.weights, size.nodes)
-        nodes, weights = _blocks(nodes[None], weights)
-        return Quadrature(
-            size.kind, kinks, nodes=nodes, weights=weights, orders=size.orders, noise=noise
-        )
+        nodes = np.broadcast_to(grid.nodes @ turn.T, (components, *grid.nodes.shape))
+        return made("given", noise=noise, **_in_blocks(nodes, grid.weights, size.nodes))
     if size.kind == "orthant":
         whole = len(whole_fields(kinks, m))
-        blocks = blocks_of(size.orders, whole, lower=lower == LOWER)
         turned = shuffled(size.orders, whole, rng) if lower not in (0, LOWER) else np.arange(m)
-        return Quadrature("orthant", kinks, blocks=blocks, turned=turned, noise=noise)
+        orthants, used = _orthants(size, whole, lower=lower == LOWER)
+        return made("orthant", used=used, orthants=orthants, turned=turned, noise=noise)
     if size.kind == "sobol":
         nodes, weights = _sobol(components, m, count, seed, MIRRORED if kinks.smooth else 0)
-        return Quadrature("sobol", kinks, nodes=nodes, weights=weights, noise=noise)
-    stretch = rng.uniform(*STRETCHED) if seed else 1.0
+        return made("given", noise=noise, **_in_blocks(nodes, weights, len(weights)))
+    stretch = np.asarray(rng.uniform(*STRETCHED) if seed else 1.0)
+    made = functools.partial(made, "lines", bends=size.bends, stretch=stretch, noise=noise)
     if m <= 2:
         parts = parts_of(kinks, m, size.bends)
         cuts = (np.arange(1, parts) + rng.uniform(-0.3, 0.3, parts - 1)) / parts
         each = (count / math.prod(pieces_of(kinks, m, size.bends))) ** (1 / m)
         order = int(np.clip(each, PLANE_ORDERS[0], PLANE_ORDERS[-1]))
         line = gaussian.legendre(size.orders[0] if size.orders else order)
-        return Quadrature(
-            "lines", kinks, size.bends, line=line, cuts=cuts, stretch=stretch, noise=noise
-        )
+        return made(line=line, cuts=cuts, used=np.array(1))
     line = gaussian.legendre(LINE_ORDER)
     each = (2 + breaks_of(kinks, m, size.bends)) * LINE_ORDER
     lines = max(16, count // each)
-    nodes, weights = _sobol(components, m - 1, lines, seed, MIRRORED, BLOCK // each)
+    nodes, weights = _sobol(components, m - 1, lines, seed, MIRRORED)
+    nodes, weights = _blocks(nodes, weights, max(1, BLOCK // each))
     anywhere = rng.uniform(0.2, 0.8, nodes.shape[-1])
-    return Quadrature(
-        "lines", kinks, size.bends, nodes, weights, line, anywhere, stretch, noise=noise
-    )
+    used = np.array(len(weights))
+    return made(line=line, cuts=anywhere, nodes=nodes, weights=weights, used=used)
+
+
+def bucket(count: int) -> int:
+    """The number of nodes that there is a program for, a power of four from 64 on."""
+    return 4 ** max(3, math.ceil(math.log(count, 4) - 1e-9))
+
+
+def _in_blocks(nodes: np.ndarray, weights: np.ndarray, most: int) -> dict[str, Any]:
+    """Nodes in blocks, as many as a rule with ``most`` of them has."""
+    size = bucket(most)
+    index = np.minimum(np.arange(size), len(weights) - 1)
+    weights = np.where(np.arange(size) < len(weights), weights[index], 0.0)
+    block = min(size, CHUNK)
+    used = np.flatnonzero(weights)[-1] // block + 1
+    nodes, weights = _blocks(nodes[:, index], weights, block)
+    return {"nodes": nodes, "weights": weights, "used": np.array(used)}
+
+
+def _orthants(size: Size, whole: int, *, lower: bool) -> tuple[gaussian.OrthantRule, np.ndarray]:
+    """A rule of these orders or lower ones, and how many of its blocks are used."""
+    full = blocks_of(size.orders, whole)
+    match full[-1]:
+        case gaussian.Pair(_, along, between):
+            last = 2 * along + between
+        case gaussian.Split(order):
+            last = 2 * order
+        case gaussian.Whole(order):
+            last = order
+    each = max(1, CHUNK // last)
+    most = 4 ** math.ceil(math.log(max(1.0, size.nodes / last / each), 4) - 1e-9)
+    orders = blocks_of(size.orders, whole, lower=lower)
+    rule = gaussian.orthant_rule(orders, size=each, most=most, as_if=full)
+    return rule, np.array(np.count_nonzero(rule.choices.weights.any(axis=1)))
 
 
 def _grid(size: Size, lower: int) -> gaussian.Rule:
@@ -181,7 +238,7 @@ def _turned(orders: Sequence[int], rng: np.random.Generator) -> np.ndarray:
 
 
 def _sobol(
-    components: int, dim: int, count: int, seed: int, mirrored: int, block: int = BLOCK
+    components: int, dim: int, count: int, seed: int, mirrored: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """A set of nodes for every component; the last few variables in pairs of mirror images."""
     flips = min(mirrored, dim, max(0, (count - 1).bit_length() - 3))
@@ -191,25 +248,17 @@ def _sobol(
     size = max(2, count // 2**flips)
     rules = [gaussian.sobol(dim, size, seed * components + c) for c in range(components)]
     nodes = np.stack([(rule.nodes[:, None] * signs).reshape(-1, dim) for rule in rules])
-    return _blocks(nodes, np.full(nodes.shape[1], 1 / nodes.shape[1]), block)
+    return nodes, np.full(nodes.shape[1], 1 / nodes.shape[1])
 
 
-def _blocks(
-    nodes: np.ndarray, weights: np.ndarray, block: int = BLOCK
-) -> tuple[np.ndarray, np.ndarray]:
+def _blocks(nodes: np.ndarray, weights: np.ndarray, block: int) -> tuple[np.ndarray, np.ndarray]:
     """The same in blocks of equal size; some nodes of the last one have no weight."""
     q = len(weights)
-    blocks = -(-q // max(1, block))
+    blocks = -(-q // block)
     size = -(-q // blocks)
     index = np.minimum(np.arange(blocks * size), q - 1).reshape(blocks, size)
     real = (np.arange(blocks * size) < q).reshape(blocks, size)
     return np.moveaxis(nodes[:, index], -1, -2), np.where(real, weights[index], 0.0)
-
-
-def _padded(nodes: np.ndarray, weights: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """As many nodes as asked for: copies of the last one have no weight."""
-    index = np.minimum(np.arange(size), len(weights) - 1)
-    return nodes[index], np.where(np.arange(size) < len(weights), weights[index], 0.0)
 
 
 def _noise_rule(kinks: Kinks, nodes: int, lower: int) -> np.ndarray | None:
@@ -221,6 +270,10 @@ def _noise_rule(kinks: Kinks, nodes: int, lower: int) -> np.ndarray | None:
         return None
     if kinks.noise == "pieces":
         return gaussian.legendre(SMOOTH_NOISE_ORDER)
-    affine = max(AFFINE_NOISE_ORDER, nodes.bit_length() - 4)
+    affine = max(AFFINE_NOISE_ORDER, bucket(nodes).bit_length() - 5)
     order = affine if kinks.noise == "affine" else SMOOTH_NOISE_ORDER
     return gaussian.padded(gaussian.hermite_line(max(1, order - (lower > 0))), order)
+
+
+def _is_none(x: Any) -> bool:
+    return x is None

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 from sgdlimits._types import Index
 from sgdlimits.dynamics.model.frame import Frame, JaxState
 from sgdlimits.dynamics.model.kinks import candidates, field_count
-from sgdlimits.dynamics.model.quadrature import Quadrature
+from sgdlimits.dynamics.model.quadrature import CHUNK, Quadrature
 from sgdlimits.dynamics.model.sizes import ROOTS
 from sgdlimits.gaussian import crossings, orthant_nodes, piecewise
 from sgdlimits.gaussian.lines import NOWHERE, place_of
@@ -21,7 +21,6 @@ T = TypeVar("T")
 
 CELLS = 40  # of a line, in each of which a switch may be zero once
 FAR = 8.5  # where lines end
-CHUNK = 1024  # nodes whose gradients are in the fastest memory at once
 BENT = 6.0  # arguments of tanh or logistic beyond this are in its flat part, but for a tail
 TAIL = 4.0  # times that: beyond it nothing is left, exp(−24)
 
@@ -57,7 +56,7 @@ def samples_of(
     K, r = task.width, len(task.anchors)
     center = jnp.asarray(task.gram) @ jnp.asarray(task.means)[c]  # mean of the anchor fields
     mean = frame.inward @ center
-    if rule.kind == "none":
+    if rule.placing == "none":
         still, label = jnp.zeros((K, 1)), jnp.asarray(task.labels)[c]
         return Samples(mean[:, None], center[:, None], still, label[None], jnp.ones(1))
     if task.labels is None:
@@ -87,6 +86,8 @@ def in_chunks(part: Callable[[Samples], T], samples: Samples) -> T:
     """What ``part`` makes of all nodes, a few at a time: much faster than one large array."""
     count = len(samples.weights)
     chunks = -(-count // CHUNK)
+    if chunks == 1:
+        return part(samples)
     missing = -count % chunks
 
     def cut(x: Array) -> Array:
@@ -120,14 +121,14 @@ class _Component(NamedTuple):
 def _place(of: _Component) -> Placed:
     """Nodes y = mean + F z, z, and their weights."""
     rule, F, mean = of.rule, of.F, of.mean
-    if rule.kind == "orthant":
+    if rule.orthants is not None:
         assert of.order is not None
-        y, z, weights = orthant_nodes(mean[of.order], F[of.order], rule.blocks)
+        y, z, weights = orthant_nodes(mean[of.order], F[of.order], rule.orthants, of.b)
         return y[jnp.argsort(of.order)], z, weights
-    if rule.kind == "lines":
+    if rule.placing == "lines":
         return _on_lines(of)
     nodes, weights = jnp.asarray(rule.nodes), jnp.asarray(rule.weights)[of.b]
-    z = nodes[of.c if len(nodes) > 1 else 0, of.b]
+    z = nodes[of.c, of.b]
     y = mean[:, None] + F @ z
     if rule.kinks.unknown:
         # nodes that stay while their weights carry the likelihood ratio: the same value, and a

@@ -5,6 +5,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from sgdlimits import gaussian
 from sgdlimits.dynamics.model.blocks import block_count, block_orders
 from sgdlimits.dynamics.model.kinks import Kinks, field_count, kinks_of
@@ -25,18 +27,41 @@ GRIDS = (2**8, 2**10, 2**12, 2**14, 2**15)  # nodes of Gauss–Hermite grids
 LEAST_HERMITE, MOST_HERMITE = 5, 80  # their largest orders
 
 
+KINDS = ("none", "hermite", "sparse", "orthant", "lines", "sobol")
+
+
 class Size(NamedTuple):
     """A kind of rule and how many nodes it may have for each component.
 
-    A Gauss–Hermite grid has ``orders`` along the directions of the frame, a sparse grid levels; it
-    is padded with nodes of no weight to ``nodes`` of them, so that one program serves many grids.
-    An orthant rule has orders for each of its blocks, lines in a plane one for each piece.
+    A Gauss–Hermite grid has ``orders`` along the directions of the frame, a sparse grid levels. An
+    orthant rule has orders for each of its blocks, lines in a plane one for each piece.
     """
 
     kind: str
     nodes: int
     bends: bool = False
     orders: tuple[Any, ...] = ()
+
+    def as_numbers(self, fields: int) -> np.ndarray:
+        """As many whole numbers for all rules of a task: no program hangs on them."""
+        rows = np.zeros((fields, 3), int)
+        for row, order in zip(rows, self.orders, strict=False):
+            some = order if isinstance(order, tuple) else (order,)
+            row[: len(some)] = some
+        return np.array([KINDS.index(self.kind), self.nodes, self.bends, *rows.ravel()])
+
+    @classmethod
+    def of_numbers(cls, numbers: np.ndarray) -> "Size":
+        """The same again.
+
+        >>> size = Size("orthant", 40, orders=((2, 3, 3), (4,)))
+        >>> Size.of_numbers(size.as_numbers(3)) == size
+        True
+        """
+        kind, nodes, bends, *rest = map(int, numbers)
+        rows = [tuple(n for n in rest[k : k + 3] if n) for k in range(0, len(rest), 3)]
+        orders = [row if KINDS[kind] == "orthant" else row[0] for row in rows if row]
+        return cls(KINDS[kind], nodes, bool(bends), tuple(orders))
 
 
 def probe_size(task: MultiIndexFamily) -> Size:

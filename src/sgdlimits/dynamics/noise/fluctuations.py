@@ -5,7 +5,6 @@ To first order √dim·(u − ū) is a linear SDE along the solution ū, with co
     dC/dt = J C + C Jᵀ + Σ,    J = ∇h(ū), Σ = Σ(ū), C(0) = 0.
 """
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +12,7 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
+from sgdlimits._compiled import compiled
 from sgdlimits._precision import double_precision
 from sgdlimits.dynamics.flow import follow, to_dataset
 from sgdlimits.dynamics.flow.init import flat
@@ -100,11 +100,11 @@ def _substeps(model: Model, vectors: jax.Array, times: np.ndarray) -> int:
     return int(np.clip(np.ceil(wanted), 1, MOST)) if np.isfinite(wanted) else 1
 
 
-@eqx.filter_jit
+@compiled
 def _jacobians(model: Model, path: Float[Array, "t n"]) -> Float[Array, "t n n"]:
     return jax.lax.map(model.jacobian, path)
 
 
-@eqx.filter_jit
+@compiled
 def _diffusions(model: Model, path: Float[Array, "t n"]) -> Float[Array, "t n n"]:
     return jax.lax.map(model.diffusion, path)

@@ -12,6 +12,7 @@ import xarray as xr
 from jaxtyping import Array, Bool, Float
 
 from sgdlimits import _checks
+from sgdlimits._compiled import compiled
 from sgdlimits._precision import double_precision
 from sgdlimits._progress import progress
 from sgdlimits._types import Matrix, Number, Numbers, StateLike, WholeNumber
@@ -218,7 +219,7 @@ def _fastest_rate(zoomed: "_Zoomed", vectors: Float[Array, "runs n"]) -> float:
     return float(np.max(norms, initial=0.1))
 
 
-@eqx.filter_jit
+@compiled
 def _jacobians(zoomed: "_Zoomed", vectors: Float[Array, "runs n"]) -> Float[Array, "runs n n"]:
     return jax.vmap(jax.jacfwd(zoomed.drift))(vectors)
 
@@ -252,7 +253,7 @@ class _Zoomed(eqx.Module):
         return jnp.where(self.mask, jnp.sqrt(self.dim), 1.0)
 
 
-@eqx.filter_jit
+@compiled
 def _drift(model: Model, vector: Vector) -> Vector:
     return model.drift(vector)
 
@@ -262,7 +263,7 @@ def _linearised(model: Model, vector: Vector) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(jacobian), np.asarray(diffusion)
 
 
-@eqx.filter_jit
+@compiled
 def _jacobian_and_diffusion(
     model: Model, vector: Vector
 ) -> tuple[Float[Array, "n n"], Float[Array, "n n"]]:

@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from sgdlimits._compiled import compiled
 from sgdlimits._newton import least_norm_step
 from sgdlimits._types import Index
 from sgdlimits.dynamics.model import Model, Vector, VectorMap
@@ -37,7 +37,7 @@ class Slaved(NamedTuple):
     arrived: Bool[Array, "..."]
 
 
-@eqx.filter_jit
+@compiled
 def hold(model: Model, order: Int[Array, " n"], starts: Float[Array, "points n"]) -> Held:
     """Move the others from each start as little as puts it on the constraint.
 
@@ -60,7 +60,7 @@ def hold(model: Model, order: Int[Array, " n"], starts: Float[Array, "points n"]
     return jax.vmap(one)(starts)
 
 
-@eqx.filter_jit
+@compiled
 def slave(model: Model, order: Int[Array, " n"], starts: Float[Array, "points n"]) -> Slaved:
     """Follow the others from each start to rest, the two statistics being kept still.
 
@@ -102,7 +102,7 @@ def slave(model: Model, order: Int[Array, " n"], starts: Float[Array, "points n"
     return jax.vmap(one)(starts)
 
 
-@eqx.filter_jit
+@compiled
 def nearest_states(
     model: Model, vectors: Float[Array, "points n"]
 ) -> tuple[Float[Array, "points n"], Bool[Array, " points"]]:
@@ -114,7 +114,7 @@ def nearest_states(
     return jax.vmap(one)(vectors)
 
 
-@eqx.filter_jit
+@compiled
 def constraint_slope(model: Model, vector: Vector) -> Float[Array, "m n"]:
     """The Jacobian of the constraint."""
     return jax.jacfwd(model.constraint)(vector)

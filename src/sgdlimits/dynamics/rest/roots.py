@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from sgdlimits._compiled import compiled
 from sgdlimits._newton import damped, least_norm_step
 from sgdlimits.dynamics.model import Model, Vector
 from sgdlimits.dynamics.rest.stability import FLAT, linearisation, residual
@@ -68,7 +68,7 @@ def flat_dimensions(model: Model, vectors: np.ndarray) -> np.ndarray:
     return np.sum(np.linalg.svd(slopes, compute_uv=False) < FLAT, axis=1)
 
 
-@eqx.filter_jit
+@compiled
 def _steps(
     model: Model, origins: Float[Array, "runs n"], vectors: Float[Array, "runs n"]
 ) -> tuple[Float[Array, "runs n"], Float[Array, " runs"], Float[Array, " runs"]]:
@@ -108,7 +108,7 @@ class _Walk(NamedTuple):
     last: Array
 
 
-@eqx.filter_jit
+@compiled
 def _qualities(
     model: Model, vectors: Float[Array, "runs n"]
 ) -> tuple[Float[Array, " runs"], Float[Array, " runs"]]:
@@ -120,7 +120,7 @@ def _qualities(
     return jax.vmap(one)(vectors)
 
 
-@eqx.filter_jit
+@compiled
 def _linearisations(model: Model, vectors: Float[Array, "runs n"]) -> tuple[Array, Array, Array]:
     return jax.vmap(lambda vector: linearisation(model, vector))(vectors)
 

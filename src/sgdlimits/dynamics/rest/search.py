@@ -4,12 +4,12 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from sgdlimits import _checks
+from sgdlimits._compiled import compiled
 from sgdlimits._precision import double_precision
 from sgdlimits._progress import progress
 from sgdlimits._types import Number, State, StateLike, WholeNumber
@@ -263,7 +263,7 @@ def _rests(model: Model, vector: np.ndarray, like: FixedPoint) -> bool:
     return bool(size < RESIDUAL + 10 * like.residual + FAIR * like.error)
 
 
-_drift = eqx.filter_jit(lambda model, vector: model.drift(vector))
+_drift = compiled(lambda model, vector: model.drift(vector))
 
 
 def _home(image: np.ndarray, roots: np.ndarray, home: np.ndarray, *, ring: bool) -> int | None:
@@ -325,7 +325,7 @@ def _components(model: Model, direction: np.ndarray) -> dict[str, float]:
     return {n: float(x) for n, x in zip(names, direction, strict=True) if abs(x) > 1e-6}
 
 
-@eqx.filter_jit
+@compiled
 def _retracted(model: Model, vectors: jnp.ndarray) -> jnp.ndarray:
     return jax.vmap(model.retract)(vectors)
 

@@ -2,12 +2,12 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from sgdlimits._compiled import compiled
 from sgdlimits.dynamics.model import Model, Vector
 
 FLAT = 1e-6  # eigenvalues and singular values below this, relative to the largest, count as zero
@@ -50,7 +50,7 @@ def residual(model: Model, vector: Vector) -> Float[Array, " m"]:
     return jnp.concatenate([model.drift(vector), model.constraint(vector)])
 
 
-@eqx.filter_jit
+@compiled
 def linearisation(model: Model, vector: Vector) -> tuple[Array, Float[Array, "n n"], Array]:
     """Residual, Jacobian of the drift and Jacobian of the constraint."""
     return (
@@ -77,7 +77,7 @@ def _beside_jumps(model: Model, vector: np.ndarray) -> list[np.ndarray]:
     return jacobians
 
 
-@eqx.filter_jit
+@compiled
 def _one_sided(model: Model, vector: Vector, side: Vector) -> tuple[Vector, Float[Array, "n n"]]:
     drift, _ = model.branch(vector + BESIDE * side)
     return drift(vector), jax.jacfwd(drift)(vector)

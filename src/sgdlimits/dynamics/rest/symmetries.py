@@ -4,12 +4,12 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from sgdlimits._compiled import compiled
 from sgdlimits.dynamics.model import Model
 from sgdlimits.tasks.layout import Layout
 
@@ -154,6 +154,6 @@ def _acted(
     return result
 
 
-@eqx.filter_jit
+@compiled
 def _drifts(model: Model, vectors: Float[Array, "q n"]) -> Float[Array, "q n"]:
     return jax.lax.map(model.drift, vectors)
