@@ -19,6 +19,7 @@ ARROWS: dict[str, set[str]] = {
     "_cores": set(),
     "_disk": set(),
     "_newton": set(),
+    "_compiled": set(),
     "_precision": set(),
     "_progress": set(),
     "_switches": set(),
