@@ -141,7 +141,7 @@ def test_derivatives_where_a_label_jumps_at_a_parameter() -> None:
 
 
 def test_rest_points_move_with_a_parameter() -> None:
-    diagram = sl.effective_dynamics(own()).bifurcations(
+    diagram = sl.effective_dynamics(own(), rtol=1e-7).bifurcations(
         "flip", 0.05, 0.3, init={"M": [[[0.5]]], "R": [[[0.2]]]}, search_at=0.1
     )
     assert diagram.attrs["parameter"] == "flip"
@@ -153,7 +153,7 @@ def test_rest_points_move_with_a_parameter() -> None:
     assert float(one.flip.max()) == pytest.approx(0.3)
     for index in (0, len(one.point) // 2, -1):
         point = one.isel(point=index)
-        drift = sl.effective_dynamics(own(flip=float(point.flip))).drift(
+        drift = sl.effective_dynamics(own(flip=float(point.flip)), rtol=1e-7).drift(
             {"M": point.M.values, "R": point.R.values}
         )
         np.testing.assert_allclose(flat(drift), 0.0, atol=1e-6)  # by another rule

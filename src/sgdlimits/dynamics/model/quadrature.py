@@ -189,7 +189,12 @@ def _made(size: Size, kinks: Kinks, m: int, components: int, seed: int) -> Quadr
 
 def bucket(count: int) -> int:
     """The number of nodes that there is a program for, a power of four from 64 on."""
-    return 4 ** max(3, math.ceil(math.log(count, 4) - 1e-9))
+    return max(64, power_of_four(count))
+
+
+def power_of_four(count: float) -> int:
+    """The next one, from 1 on."""
+    return 4 ** math.ceil(math.log(max(1.0, count), 4) - 1e-9)
 
 
 def _in_blocks(nodes: np.ndarray, weights: np.ndarray, most: int) -> dict[str, Any]:
@@ -213,8 +218,8 @@ def _orthants(size: Size, whole: int, *, lower: bool) -> tuple[gaussian.OrthantR
             last = 2 * order
         case gaussian.Whole(order):
             last = order
-    each = max(1, CHUNK // last)
-    most = 4 ** math.ceil(math.log(max(1.0, size.nodes / last / each), 4) - 1e-9)
+    each = min(max(1, CHUNK // last), power_of_four(size.nodes / last))
+    most = power_of_four(size.nodes / last / each)
     orders = blocks_of(size.orders, whole, lower=lower)
     rule = gaussian.orthant_rule(orders, size=each, most=most, as_if=full)
     return rule, np.array(np.count_nonzero(rule.choices.weights.any(axis=1)))
