@@ -1,9 +1,7 @@
 """Shapes and types in signatures are checked at run time in every test; workers share the cores."""
 
 import gc
-import itertools
 import os
-import pathlib
 
 # before the hook: while it imports the package, it looks for its own bytecode of all else as well
 import diffrax  # noqa: F401
@@ -41,15 +39,23 @@ if jaxlib_version.startswith("0.10."):
 
 # Each compiled program holds some fifteen memory maps, of which Linux allows a process 65 530:
 # beyond that JAX crashes. A worker that comes near forgets its programs.
-MOST_MAPS = 25_000
-LOOKED_AT = 20  # tests between two looks
-MAPS = pathlib.Path("/proc/self/maps")
-finished = itertools.count(1)
+MOST_PROGRAMS = 1_500
+COMPILED = "/jax/core/compile/backend_compile_duration"
+held = 0
+
+
+def _count(event: str, _: float, **__: str | int) -> None:
+    global held
+    if event == COMPILED:
+        held += 1
+
+
+jax.monitoring.register_event_duration_secs_listener(_count)
 
 
 def pytest_runtest_teardown() -> None:
     """Keep a worker alive."""
-    if next(finished) % LOOKED_AT == 0 and MAPS.exists():
-        with MAPS.open("rb") as lines:
-            if sum(1 for _ in lines) > MOST_MAPS:
-                jax.clear_caches()
+    global held
+    if held > MOST_PROGRAMS:
+        held = 0
+        jax.clear_caches()
