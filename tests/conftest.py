@@ -44,7 +44,7 @@ COMPILED = "/jax/core/compile/backend_compile_duration"
 held = 0
 
 
-def _count(event: str, _: float, **__: str | int) -> None:
+def _count(event: str, duration_secs: float, **_: str | int) -> None:
     global held
     if event == COMPILED:
         held += 1

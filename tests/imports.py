@@ -9,15 +9,18 @@ from pathlib import Path
 
 PACKAGE = "sgdlimits"
 SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
-MODULES = sorted(SOURCE.rglob("*.py"))
+# a package whose names load when they are first used lists them in its stub
+MODULES = sorted([*SOURCE.rglob("*.py"), *SOURCE.rglob("*.pyi")])
 
 # What may know about what. A room is a folder or a file; a sub-room has its own row, and the row of
 # its parent is for the files beside the sub-rooms. theory, dynamics and simulate never import one
 # another: their agreement is our evidence.
 ARROWS: dict[str, set[str]] = {
+    "__main__": {"cli"},
     "_checks": set(),
     "_cores": set(),
     "_disk": set(),
+    "_errors": set(),
     "_newton": set(),
     "_compiled": set(),
     "_precision": set(),
@@ -58,7 +61,12 @@ PRIVATE = {room for room in ARROWS if room.startswith("_")}  # anyone may import
 def name_of(path: Path) -> str:
     """``sgdlimits.tasks.base``; a package has the name of its folder."""
     parts = path.relative_to(SOURCE.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return ".".join(parts[:-1] if is_package(path) else parts)
+
+
+def is_package(path: Path) -> bool:
+    """Whether a file stands for its folder."""
+    return path.stem == "__init__"
 
 
 def room_of(name: str) -> str | None:
@@ -87,7 +95,7 @@ def imports(source: str, module: str, *, is_package: bool) -> set[str]:
 
 def imports_of(path: Path) -> set[str]:
     """What a file of the package imports from it."""
-    return imports(path.read_text(), name_of(path), is_package=path.name == "__init__.py")
+    return imports(path.read_text(), name_of(path), is_package=is_package(path))
 
 
 def module_graph() -> dict[str, set[str]]:
@@ -97,7 +105,9 @@ def module_graph() -> dict[str, set[str]]:
     def module(name: str) -> str:
         return name if name in modules else name.rpartition(".")[0]
 
-    graph = {name_of(path): {module(name) for name in imports_of(path)} for path in MODULES}
+    graph: dict[str, set[str]] = {name: set() for name in modules}
+    for path in MODULES:
+        graph[name_of(path)] |= {module(name) for name in imports_of(path)}
     return {name: others - {name} for name, others in graph.items()}
 
 

@@ -9,8 +9,10 @@ from tests.imports import (
     MODULES,
     PACKAGE,
     PRIVATE,
+    SOURCE,
     cycle,
     imports,
+    is_package,
     module_graph,
     name_of,
     room_graph,
@@ -19,6 +21,10 @@ from tests.imports import (
 
 LONGEST = 400
 CONTRIBUTING = Path(__file__).parents[1] / "CONTRIBUTING.md"
+
+
+def file_of(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
 
 
 def violations(source: str, module: str, *, is_package: bool = False) -> list[str]:
@@ -34,10 +40,9 @@ def violations(source: str, module: str, *, is_package: bool = False) -> list[st
     ]
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if name_of(p) != PACKAGE], ids=name_of)
+@pytest.mark.parametrize("path", [p for p in MODULES if name_of(p) != PACKAGE], ids=file_of)
 def test_imports_follow_the_arrows(path: Path) -> None:
-    is_package = path.name == "__init__.py"
-    assert violations(path.read_text(), name_of(path), is_package=is_package) == []
+    assert violations(path.read_text(), name_of(path), is_package=is_package(path)) == []
 
 
 def test_every_room_of_the_table_exists() -> None:
@@ -102,6 +107,6 @@ def test_the_graph_in_the_guide_is_the_one_of_the_code() -> None:
     assert room_graph() in CONTRIBUTING.read_text()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@pytest.mark.parametrize("path", MODULES, ids=file_of)
 def test_files_stay_short(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= LONGEST

@@ -1,29 +1,7 @@
 """The high-dimensional limits of stochastic gradient descent, as software."""
 
-from sgdlimits import plot, results, spectra, tasks, theory
-from sgdlimits._checks import InputError
-from sgdlimits._version import __version__
-from sgdlimits.dynamics import EffectiveDynamics, effective_dynamics
-from sgdlimits.simulate import simulate
-from sgdlimits.triples import Triple, closability, critical_step, generator, localizability
+import lazy_loader
 
-from sgdlimits import experiments  # isort: skip  # built on all of the above
-
-__all__ = [
-    "EffectiveDynamics",
-    "InputError",
-    "Triple",
-    "__version__",
-    "closability",
-    "critical_step",
-    "effective_dynamics",
-    "experiments",
-    "generator",
-    "localizability",
-    "plot",
-    "results",
-    "simulate",
-    "spectra",
-    "tasks",
-    "theory",
-]
+# Names are loaded when they are first used. They are listed in __init__.pyi, which static checkers
+# read as well.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

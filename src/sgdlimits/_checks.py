@@ -6,12 +6,7 @@ from typing import Any
 
 import numpy as np
 
-
-class InputError(ValueError):
-    """An argument that is not allowed; every other exception is a fault of ours."""
-
-    __module__ = "sgdlimits"  # where users find it
-
+from sgdlimits._errors import InputError
 
 _SHOWN = 64  # entries of an array in an error message
 

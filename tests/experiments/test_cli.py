@@ -88,6 +88,21 @@ def test_run_and_skip(fake: str, tmp_path: Path) -> None:
     assert Path(found["folder"]).is_dir()
 
 
+def test_without_a_terminal_there_is_a_line_for_each_that_is_finished(
+    fake: str, tmp_path: Path
+) -> None:
+    command = ["run", fake, "fake_others", "--preset", "tiny", "--jobs", 1, "--out", tmp_path]
+    lines = call(*command).stderr.splitlines()
+    assert [line.rpartition(" (")[0] for line in lines] == [
+        "1 of 2: fake_numbers, all checks passed",
+        "2 of 2: fake_others, all checks passed",
+    ]
+    assert all(line.endswith(" s)") for line in lines)
+    again = call(*command[:-2], "--set", "shift=3", "--out", tmp_path).stderr.splitlines()
+    assert again[0].startswith("1 of 2: fake_numbers, a check failed (")
+    assert "1 of 2: fake_numbers, all checks passed (was there)" in call(*command).stderr
+
+
 def test_a_failed_check_is_code_1(fake: str, tmp_path: Path) -> None:
     result = call("run", fake, "--set", "shift=3", "--out", tmp_path)
     assert result.exit_code == 1
@@ -126,12 +141,12 @@ def test_our_own_faults_are_code_1(
     def broken(*_: object) -> None:
         raise ValueError("no page")
 
-    monkeypatch.setattr("sgdlimits.cli.commands.write_page", broken)
+    monkeypatch.setattr("sgdlimits.report.write_page", broken)
     command = ["report", fake, "--preset", "tiny", "--out", tmp_path]
     result = call(*command)
     assert result.exit_code == 1
     file = tmp_path / "errors" / "sgdlimits-report.txt"
-    assert result.stderr == f"sgdlimits: ValueError: no page (traceback: {file})\n"
+    assert result.stderr.splitlines()[1:] == [f"sgdlimits: ValueError: no page (traceback: {file})"]
     assert "in broken" in file.read_text()
     assert "in broken" in call(*command, "--traceback").stderr
 
@@ -155,10 +170,10 @@ def test_ctrl_c_is_code_130(fake: str, tmp_path: Path, monkeypatch: pytest.Monke
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sgdlimits.cli.commands.write_page", interrupted)
+    monkeypatch.setattr("sgdlimits.report.write_page", interrupted)
     result = call("report", fake, "--preset", "tiny", "--out", tmp_path)
     assert result.exit_code == 130
-    assert result.stderr == "sgdlimits: interrupted\n"
+    assert result.stderr.endswith("sgdlimits: interrupted\n")
 
     def half(jobs: list[Job], *, done: Callable[[Outcome], None], **_: object) -> None:
         done(Outcome(jobs[0], record={"checks": []}))

@@ -1,21 +1,23 @@
-"""The commands: their options, and which experiments they run."""
+"""The commands: their options, and which experiments they run.
 
-import sys
+Help, completion and the list are asked for often: what only runs of experiments need is imported in
+the functions that run them.
+"""
+
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from sgdlimits import _cores, experiments
-from sgdlimits._checks import InputError
+from sgdlimits import experiments
+from sgdlimits._errors import InputError
 from sgdlimits._version import __version__
 from sgdlimits.cli import guard, printing
-from sgdlimits.experiments import Job, Outcome
 from sgdlimits.experiments.papers import PAPERS, reference
-from sgdlimits.report import write_page
+
+if TYPE_CHECKING:
+    from sgdlimits.experiments import Job
 
 app = typer.Typer(
     name="sgdlimits",
@@ -92,7 +94,7 @@ def list_(
     rows = [
         {"name": name, "paper": found.paper, "figure": found.figure, "claim": found.claim}
         for name in _names_of(paper)
-        for found in [experiments.get(name)]
+        for found in [experiments.summary(name)]
     ]
     if as_json:
         printing.print_json(rows)
@@ -142,8 +144,10 @@ def run(
     traceback: Traceback = False,
 ) -> None:
     """Run experiments; each becomes a folder with data, scorecard and picture."""
+    from sgdlimits.cli.execute import execute
+
     planned = _plan(names, preset, settings, seed, out)
-    outcomes = _execute(planned, out, jobs, force, traceback)
+    outcomes = execute(planned, out, jobs=jobs, force=force, traceback=traceback)
     if as_json:
         printing.print_json([printing.for_machines(outcome) for outcome in outcomes])
     else:
@@ -168,16 +172,19 @@ def report(
     traceback: Traceback = False,
 ) -> None:
     """Run what is missing, and write one page with all pictures and checks."""
+    from sgdlimits.cli.execute import execute
+    from sgdlimits.report import write_page
+
     of_paper = _names_of(paper)
     wanted = [
         name
         for name in names or of_paper
-        if (experiments.get(name).headline or not headline) and name in of_paper
+        if (experiments.summary(name).headline or not headline) and name in of_paper
     ]
     if not wanted:
         raise InputError("no experiment is left by names, --paper and --headline together")
     planned = _plan(wanted, preset, None, seed, out)
-    outcomes = _execute(planned, out, jobs, force, traceback)
+    outcomes = execute(planned, out, jobs=jobs, force=force, traceback=traceback)
     page = out / "report.html"
     write_page(outcomes, page)
     if as_json:
@@ -196,11 +203,11 @@ def _names_of(paper: str | None) -> list[str]:
     names = experiments.names()
     if paper is None:
         return names
-    keys = _sorted_papers(PAPERS.keys() | {experiments.get(name).paper for name in names})
+    keys = _sorted_papers(PAPERS.keys() | {experiments.summary(name).paper for name in names})
     meant = {key.casefold(): key for key in keys}.get(paper.casefold())
     if meant is None:
         raise InputError(f"paper={paper!r} is not allowed: paper must be {', '.join(keys)}")
-    return [name for name in names if experiments.get(name).paper == meant]
+    return [name for name in names if experiments.summary(name).paper == meant]
 
 
 def _sorted_papers(keys: set[str]) -> list[str]:
@@ -210,7 +217,7 @@ def _sorted_papers(keys: set[str]) -> list[str]:
 
 def _plan(
     names: Sequence[str], preset: str, settings: Sequence[str] | None, seed: int, out: Path
-) -> list[Job]:
+) -> "list[Job]":
     texts: dict[str, str] = {}
     for setting in settings or []:
         key, equals, value = setting.partition("=")
@@ -223,41 +230,3 @@ def _plan(
         experiments.plan(name, out, preset=preset, texts=texts, seed=seed)
         for name in dict.fromkeys(names)
     ]
-
-
-def _execute(
-    planned: Sequence[Job], out: Path, jobs: int | None, force: bool, traceback: bool
-) -> list[Outcome]:
-    workers = jobs or _cores.usable()
-    experiments.open_store(out)
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-        console=console,
-        disable=not console.is_terminal,
-        transient=True,
-    )
-    done = 0
-
-    def count(outcome: Outcome) -> None:
-        nonlocal done
-        done += outcome.record is not None
-        bar.update(task, advance=1, description=f"last: {outcome.job.name}")
-        if traceback and outcome.traceback:
-            print(outcome.traceback, file=sys.stderr, end="")
-        if outcome.error:
-            guard.complain(outcome.error)
-
-    try:
-        with bar:
-            task = bar.add_task("experiments", total=len(planned))
-            return experiments.execute_all(planned, workers=workers, force=force, done=count)
-    except KeyboardInterrupt:
-        guard.stop(
-            f"interrupted: {done} of {len(planned)} experiments are finished in {out}/; "
-            "the same command goes on from there",
-            guard.INTERRUPTED,
-        )

@@ -5,13 +5,15 @@ import sys
 import traceback as tracebacks
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from sgdlimits._checks import InputError
-from sgdlimits.experiments import Outcome, store
-from sgdlimits.experiments.run import one_line
+from sgdlimits._errors import InputError
+from sgdlimits.experiments.plain import one_line
+
+if TYPE_CHECKING:
+    from sgdlimits.experiments import Outcome
 
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
 
@@ -43,7 +45,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def exit_code(outcomes: Sequence[Outcome]) -> int:
+def exit_code(outcomes: "Sequence[Outcome]") -> int:
     """Of a command that has run experiments."""
     if any(outcome.wrong_input for outcome in outcomes):
         return BAD_USAGE
@@ -64,6 +66,8 @@ def stop(message: str, code: int) -> NoReturn:
 def _kept(told: str, command: str, out: Path | None) -> str:
     """Keep a traceback in the store, if there is or can be one, and say where it is."""
     if out is not None:
+        from sgdlimits.experiments import store  # which the commands for the eye do not need
+
         try:
             store.open_store(out)
             return f"traceback: {store.write_error(out / f'sgdlimits-{command}', told)}"

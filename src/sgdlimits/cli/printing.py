@@ -2,16 +2,19 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from sgdlimits.experiments import Outcome, plain
 from sgdlimits.experiments.exact import exact
 from sgdlimits.experiments.papers import reference
+from sgdlimits.experiments.plain import plain
+
+if TYPE_CHECKING:
+    from sgdlimits.experiments import Outcome
 
 COLOURS = {"passed": "green", "failed": "red", "erratum": "blue"}
 
@@ -49,7 +52,7 @@ def print_experiment(about: Mapping[str, Any]) -> None:
         console.print(f"{about['paper']}: {about['reference']}", markup=False)
 
 
-def print_checks(outcomes: Sequence[Outcome]) -> None:
+def print_checks(outcomes: "Sequence[Outcome]") -> None:
     """Print the scorecards of all experiments in one table, and their folders."""
     table = _table("experiment", "check", "expected", "measured", "tolerance", "verdict")
     for outcome in outcomes:
@@ -71,7 +74,7 @@ def print_checks(outcomes: Sequence[Outcome]) -> None:
             typer.echo(f"{outcome.job.folder}  ({word})")
 
 
-def for_machines(outcome: Outcome) -> dict[str, Any]:
+def for_machines(outcome: "Outcome") -> dict[str, Any]:
     """What became of an experiment: its record, or its error."""
     found = {"name": outcome.job.name, "folder": str(outcome.job.folder)}
     if outcome.record is not None:

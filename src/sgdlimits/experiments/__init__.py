@@ -1,19 +1,6 @@
 """The papers' figures and claims as experiments that anyone can run."""
 
-from sgdlimits.experiments.base import Experiment
-from sgdlimits.experiments.registry import get, names
-from sgdlimits.experiments.run import Job, Outcome, execute, execute_all, plan
-from sgdlimits.experiments.store import open_store, plain
+import lazy_loader
 
-__all__ = [
-    "Experiment",
-    "Job",
-    "Outcome",
-    "execute",
-    "execute_all",
-    "get",
-    "names",
-    "open_store",
-    "plain",
-    "plan",
-]
+# Names are loaded when they are first used: those of experiments need no JAX.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

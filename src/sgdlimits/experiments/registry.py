@@ -3,10 +3,13 @@
 import difflib
 import importlib
 import pkgutil
+from typing import TYPE_CHECKING
 
-from sgdlimits import _checks
+from sgdlimits._errors import InputError
 from sgdlimits.experiments import catalogue
-from sgdlimits.experiments.base import Experiment
+
+if TYPE_CHECKING:  # names are asked for in the shell, by completion, which must not wait
+    from sgdlimits.experiments.base import Experiment
 
 
 def names() -> list[str]:
@@ -19,7 +22,17 @@ def names() -> list[str]:
     return sorted(module.name for module in modules if not module.name.startswith("_"))
 
 
-def get(name: str) -> Experiment:
+def module_of(name: str) -> str:
+    """The module of one experiment, which need not be imported yet."""
+    known = names()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else "`sgdlimits list` shows all"
+        raise InputError(f"{name!r} is no experiment: {hint}")
+    return f"{catalogue.__name__}.{name}"
+
+
+def get(name: str) -> "Experiment":
     """Return one experiment by its name.
 
     >>> get("pca_overview").figure
@@ -29,12 +42,7 @@ def get(name: str) -> Experiment:
     ...
     sgdlimits.InputError: 'critical_stp' is no experiment: did you mean critical_step?
     """
-    known = names()
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else "`sgdlimits list` shows all"
-        raise _checks.InputError(f"{name!r} is no experiment: {hint}")
-    module = importlib.import_module(f"{catalogue.__name__}.{name}")
+    module = importlib.import_module(module_of(name))
     experiments: list[Experiment] = [
         vars(value)["experiment"]
         for value in vars(module).values()

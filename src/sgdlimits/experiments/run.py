@@ -18,10 +18,9 @@ from sgdlimits.experiments import pool, store
 from sgdlimits.experiments.base import PRESETS
 from sgdlimits.experiments.checks import FAILED
 from sgdlimits.experiments.exact import exact
+from sgdlimits.experiments.plain import one_line, plain
 from sgdlimits.experiments.registry import get
 from sgdlimits.experiments.version import code_version, versions
-
-_LONGEST = 400  # characters of an error message: those of JAX may be pages
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +82,7 @@ def plan(
         "code": code,
         "libraries": libraries,
     }
-    text = json.dumps(store.plain(decisive), sort_keys=True)
+    text = json.dumps(plain(decisive), sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     return Job(name, preset, settings.values(), seed, out / f"{name}-{digest}", code)
 
@@ -140,16 +139,6 @@ def execute_all(
         for numbered in new:
             finish(*run(numbered))
     return [outcomes[number] for number in range(len(jobs))]
-
-
-def one_line(text: str) -> str:
-    """An error message on one line, shortened if it is long.
-
-    >>> one_line("too bad:   no memory")
-    'too bad: no memory'
-    """
-    words = " ".join(text.split())
-    return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
 
 
 # --- inside -------------------------------------------------------------------------------------
@@ -224,7 +213,7 @@ def _broken(job: Job, error: BaseException) -> Outcome:
     said = f"{job.name}: {type(error).__name__}: {one_line(str(error))}"
     told = _told(error)
     facts = dataclasses.asdict(job) | {"versions": versions(), "folder": str(job.folder)}
-    text = f"{told}\n{json.dumps(store.plain(facts), indent=1)}\n"
+    text = f"{told}\n{json.dumps(plain(facts), indent=1)}\n"
     try:
         path = store.write_error(job.folder, text)
     except OSError as problem:  # the disk is full, say

@@ -10,7 +10,6 @@ processes, also of several machines, may share a store: the first that finishes 
 import errno
 import hashlib
 import json
-import math
 import os
 import re
 import secrets
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from sgdlimits import _checks, _disk
+from sgdlimits.experiments.plain import plain
 from sgdlimits.results import replacing
 
 MARKER = "sgdlimits.json"  # says that a folder is a store
@@ -124,17 +124,6 @@ def write_error(folder: Path, text: str) -> Path:
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
     return path
-
-
-def plain(value: Any) -> Any:
-    """The same for strict JSON, which has no infinity and no NaN: they become text."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
 
 
 # --- inside -------------------------------------------------------------------------------------

@@ -1,0 +1,25 @@
+from . import experiments, plot, results, spectra, tasks, theory
+from ._errors import InputError
+from ._version import __version__
+from .dynamics import EffectiveDynamics, effective_dynamics
+from .simulate import simulate
+from .triples import Triple, closability, critical_step, generator, localizability
+
+__all__ = [
+    "EffectiveDynamics",
+    "InputError",
+    "Triple",
+    "__version__",
+    "closability",
+    "critical_step",
+    "effective_dynamics",
+    "experiments",
+    "generator",
+    "localizability",
+    "plot",
+    "results",
+    "simulate",
+    "spectra",
+    "tasks",
+    "theory",
+]

@@ -1,0 +1,21 @@
+from .base import Experiment
+from .plain import plain
+from .registry import get, names
+from .run import Job, Outcome, execute, execute_all, plan
+from .store import open_store
+from .summary import Summary, summary
+
+__all__ = [
+    "Experiment",
+    "Job",
+    "Outcome",
+    "Summary",
+    "execute",
+    "execute_all",
+    "get",
+    "names",
+    "open_store",
+    "plain",
+    "plan",
+    "summary",
+]
