@@ -2,6 +2,7 @@
 
 import gc
 import os
+import warnings
 
 # before the hook: while it imports the package, it looks for its own bytecode of all else as well
 import diffrax  # noqa: F401
@@ -16,6 +17,8 @@ from jaxtyping import install_import_hook
 import tests.typechecking
 
 install_import_hook("sgdlimits", f"{tests.typechecking.__name__}.checked")
+
+import sgdlimits  # noqa: E402 - checked
 
 # Two workers with a core each: threads of BLAS would only wait for one another. Set here, in the
 # process that starts the workers, it is set before they import NumPy.
@@ -36,6 +39,11 @@ if jaxlib_version.startswith("0.10."):
         "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1 "
         "--xla_cpu_parallel_codegen_split_count=1",
     )
+
+# Programs are kept for the next run of the tests, as by the command line. Nothing is compiled yet.
+with warnings.catch_warnings():
+    warnings.simplefilter("default")
+    sgdlimits.use_cache()
 
 # Each compiled program holds some fifteen memory maps, of which Linux allows a process 65 530:
 # beyond that JAX crashes. A worker that comes near forgets its programs.

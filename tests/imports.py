@@ -17,6 +17,7 @@ MODULES = sorted([*SOURCE.rglob("*.py"), *SOURCE.rglob("*.pyi")])
 # another: their agreement is our evidence.
 ARROWS: dict[str, set[str]] = {
     "__main__": {"cli"},
+    "_cache": set(),
     "_checks": set(),
     "_cores": set(),
     "_disk": set(),

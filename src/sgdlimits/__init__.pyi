@@ -1,4 +1,5 @@
 from . import experiments, plot, results, spectra, tasks, theory
+from ._cache import use_cache
 from ._errors import InputError
 from ._version import __version__
 from .dynamics import EffectiveDynamics, effective_dynamics
@@ -22,4 +23,5 @@ __all__ = [
     "spectra",
     "tasks",
     "theory",
+    "use_cache",
 ]

@@ -103,6 +103,18 @@ def test_without_a_terminal_there_is_a_line_for_each_that_is_finished(
     assert "1 of 2: fake_numbers, all checks passed (was there)" in call(*command).stderr
 
 
+def test_a_cache_that_cannot_be_written_is_one_line(
+    fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("SGDLIMITS_CACHE", str(tmp_path / "file" / "cache"))
+    result = call("run", fake, "--preset", "tiny", "--out", tmp_path / "out")
+    assert result.exit_code == 0
+    first, second = result.stderr.splitlines()
+    assert first.startswith("sgdlimits: compiled programs are not kept: ")
+    assert second.startswith("1 of 1: ")
+
+
 def test_a_failed_check_is_code_1(fake: str, tmp_path: Path) -> None:
     result = call("run", fake, "--set", "shift=3", "--out", tmp_path)
     assert result.exit_code == 1

@@ -11,7 +11,7 @@ import pytest
 import threadpoolctl  # type: ignore[import-untyped]
 
 import sgdlimits as sl
-from sgdlimits import _cores
+from sgdlimits import _cache, _cores
 from sgdlimits.experiments import Outcome, execute, execute_all, plan, pool
 
 
@@ -130,3 +130,16 @@ def test_ctrl_c_and_kill(fakes: Path, tmp_path: Path, when: str) -> None:
             "the same command goes on from there"
         )
     assert len(list(out.glob("fake_*-*/run.json"))) == finished
+
+
+def cache_of(_: int) -> Path | None:
+    return _cache.used()
+
+
+def test_processes_use_the_cache_of_their_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_cache, "_used", tmp_path)
+    told: list[Path | None] = []
+    pool.run_all(cache_of, [0, 1], processes=2, finished=told.append, lost=pytest.fail)
+    assert told == [tmp_path, tmp_path]

@@ -1,6 +1,7 @@
 """Run what a command asks for, and show how far it is."""
 
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sgdlimits import _cores, experiments
+from sgdlimits._cache import use_cache
 from sgdlimits.cli import guard
 from sgdlimits.experiments import Job, Outcome
 
@@ -18,6 +20,7 @@ def execute(
     """Run jobs: a terminal shows a bar, anything else gets a line for each that is finished."""
     workers = jobs or _cores.usable()
     experiments.open_store(out)
+    _keep_programs()
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}"),
@@ -52,6 +55,15 @@ def execute(
             "the same command goes on from there",
             guard.INTERRUPTED,
         )
+
+
+def _keep_programs() -> None:
+    """For the next command; where that is not possible, a line says so, and work goes on."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        use_cache()
+    for warning in caught:
+        guard.complain(str(warning.message))
 
 
 def _told(outcome: Outcome) -> str:

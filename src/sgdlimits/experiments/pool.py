@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from sgdlimits import _cores
+from sgdlimits import _cache, _cores
 from sgdlimits.experiments import catalogue
 from sgdlimits.experiments.version import library_version
 
@@ -107,7 +108,9 @@ def _start(run: Callable[[J], Any]) -> _Worker[J]:
     # spawn: forking a process that runs threads of JAX is not safe
     context = multiprocessing.get_context("spawn")
     ours, its = context.Pipe()
-    process = context.Process(target=_serve, args=(its, run, list(catalogue.__path__)))
+    process = context.Process(
+        target=_serve, args=(its, run, list(catalogue.__path__), _cache.used())
+    )
     process.start()
     its.close()
     return _Worker(process, ours)
@@ -136,10 +139,14 @@ def _interrupts_wait() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-def _serve(pipe: Connection, run: Callable[[Any], Any], path: list[str]) -> None:
+def _serve(
+    pipe: Connection, run: Callable[[Any], Any], path: list[str], cache: Path | None
+) -> None:
     """In the process: run what comes through the pipe until it is closed."""
     _follow_parent()
     catalogue.__path__ = path  # experiments may have been added to it
+    if cache is not None:
+        _cache.use_cache(cache)
     library_version()  # of what has just been imported, not of what somebody edits meanwhile
     while True:
         try:
