@@ -8,8 +8,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import sgdlimits as sl
-from sgdlimits.cli import app
+from sgdlimits.cli import app, printing
 from sgdlimits.experiments import Job, Outcome
+from sgdlimits.experiments.base import Check
 from sgdlimits.experiments.papers import PAPERS
 
 
@@ -63,6 +64,30 @@ def test_names_keep_their_ends(fake: str, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("COLUMNS", "60")
     commands = (["show", fake], ["run", fake, "--preset", "tiny", "--out", tmp_path])
     assert all("…" not in call(*command).stdout for command in commands)
+
+
+def test_names_are_whole_on_a_terminal_of_80_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    said = call("list").stdout
+    assert all(f"\n{name}" in said for name in sl.experiments.names())
+    check = Check("mean overlap with the other means", 0.25, -0.2312345, 0.000471, 0.5)
+    outcomes = [
+        Outcome(
+            Job(name, "tiny", {}, 0, Path(name)),
+            {"checks": [check.as_dict()], "seconds": {"all": 1}},
+        )
+        for name in ("spectrum_along_training", "tensor_diverging_snr")
+    ]
+    printing.print_checks(outcomes)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "spectrum_along_training"
+    assert lines[1].split() == ["check", "expected", "measured", "tolerance", "verdict"]
+    assert "-0.2312 ± 0.00047" in lines[2]
+    assert max(map(len, lines)) <= 80
+    second = lines.index("tensor_diverging_snr")
+    assert lines[second + 1] == lines[2]  # columns at the same places
 
 
 def test_text_in_brackets_is_shown(fakes: Path, tmp_path: Path) -> None:

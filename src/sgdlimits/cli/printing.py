@@ -16,6 +16,7 @@ from sgdlimits.experiments.plain import plain
 if TYPE_CHECKING:
     from sgdlimits.experiments import Outcome
 
+WIDEST = 110  # characters of a scorecard, so that numbers stay near their names
 COLOURS = {"passed": "green", "failed": "red", "erratum": "blue"}
 
 
@@ -53,21 +54,23 @@ def print_experiment(about: Mapping[str, Any]) -> None:
 
 
 def print_checks(outcomes: "Sequence[Outcome]") -> None:
-    """Print the scorecards of all experiments in one table, and their folders."""
-    table = _table("experiment", "check", "expected", "measured", "tolerance", "verdict")
-    for outcome in outcomes:
-        for check in outcome.record["checks"] if outcome.record else []:
+    """Print the scorecards of all experiments under their names, and then their folders."""
+    console = Console()
+    console.width = min(console.width, WIDEST)
+    cards = [(o.job.name, o.record["checks"]) for o in outcomes if o.record and o.record["checks"]]
+    for number, (name, checks) in enumerate(cards):
+        table = _scorecard(header=number == 0)
+        for check in checks:
             error = f" ± {_rounded(check['error'], 2)}" if check["error"] else ""
             table.add_row(
-                outcome.job.name,
                 escape(check["name"]),
                 _rounded(check["expected"]),
                 _rounded(check["measured"]) + error,
                 _rounded(check["tolerance"], 2),
                 f"[{COLOURS[check['status']]}]{check['status']}",
             )
-    if table.row_count:
-        Console().print(table)
+        console.print(f"[bold]{name}[/bold]", highlight=False)
+        console.print(table)
     for outcome in outcomes:
         if outcome.record:
             word = f"{outcome.record['seconds']['all']:.1f} s" if outcome.computed else "was there"
@@ -87,10 +90,19 @@ def for_machines(outcome: "Outcome") -> dict[str, Any]:
 
 
 def _table(*names: str) -> Table:
-    """Whose long words go on in the next line: a name without its end is no name."""
+    """Whose long words go on in the next line, those of the first column never."""
     table = Table(box=None, pad_edge=False)
-    for name in names:
-        table.add_column(name, overflow="fold")
+    for number, name in enumerate(names):
+        table.add_column(name, overflow="fold", no_wrap=number == 0)
+    return table
+
+
+def _scorecard(*, header: bool) -> Table:
+    """Tables of several experiments have their columns at the same places."""
+    table = Table(box=None, pad_edge=False, expand=True, show_header=header)
+    table.add_column("check", overflow="fold", ratio=1)
+    for name, width in (("expected", 9), ("measured", 18), ("tolerance", 9), ("verdict", 7)):
+        table.add_column(name, overflow="fold", min_width=width, max_width=width)
     return table
 
 
