@@ -16,6 +16,7 @@ from benchmarks.baselines import per_step, phase_retrieval_loop, xor_loop
 from benchmarks.limits import against_solve_ivp
 from benchmarks.row import Row
 from benchmarks.spectra import effective_spectrum, leading_pairs
+from benchmarks.start import imports_and_commands, second_process
 from sgdlimits.tasks import Task
 
 REPEATS = 5
@@ -109,6 +110,8 @@ def main() -> None:
         any_dimension,
         many_runs,
         first_call,
+        imports_and_commands,
+        second_process,
         against_solve_ivp,
         linear_cost,
         leading_pairs,

@@ -211,3 +211,20 @@ def test_wrong_seeds_are_named(fake: str, tmp_path: Path, seed: int) -> None:
 def test_wrong_parameters_tell_their_experiment(fake: str, tmp_path: Path) -> None:
     with pytest.raises(sl.InputError, match=r"^fake_numbers: size=1 is not allowed"):
         plan(fake, tmp_path, texts={"size": "1"})
+
+
+def test_what_takes_longest_begins_first(
+    fakes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = fakes / "fake_others.py"
+    path.write_text(path.read_text().replace("headline=True", "headline=True, cost=2.0"))
+    begun: list[str] = []
+
+    def run_all(run: Any, jobs: list[Any], **_: object) -> None:
+        begun.extend(job.name for _, job in jobs)
+
+    monkeypatch.setattr("sgdlimits.experiments.pool.run_all", run_all)
+    jobs = [plan(name, tmp_path, preset="tiny") for name in ("fake_numbers", "fake_others")]
+    with pytest.raises(KeyError):  # nobody has run them
+        execute_all(jobs, workers=2)
+    assert begun == ["fake_others", "fake_numbers"]

@@ -61,6 +61,7 @@ class Experiment(Generic[P]):
         check: from settings and data to the scorecard.
         draw: from settings and data to the picture.
         headline: whether it is one of the few that tell the story.
+        cost: how long it takes, in units of a usual one: the longest are started first.
     """
 
     paper: str
@@ -73,6 +74,7 @@ class Experiment(Generic[P]):
     check: Callable[[P, Data], Sequence[Check]]
     draw: Callable[[P, Data], Figure]
     headline: bool = False
+    cost: float = 1.0
 
     def preset(self, name: str) -> dict[str, Any]:
         """The values of a preset, to be completed by the defaults."""
@@ -87,6 +89,7 @@ def experiment(
     tiny: Mapping[str, Any],
     quick: Mapping[str, Any],
     headline: bool = False,
+    cost: float = 1.0,
 ) -> Callable[[type[R]], type[R]]:
     """Make a class of settings with ``compute``, ``check`` and ``draw`` an experiment.
 
@@ -125,6 +128,7 @@ def experiment(
             check=settings.check,
             draw=settings.draw,
             headline=headline,
+            cost=cost,
         )
         return cls
 

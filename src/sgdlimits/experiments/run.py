@@ -134,6 +134,8 @@ def execute_all(
             new.append((number, job))
     run = functools.partial(_execute_numbered, force=force)
     if min(workers, len(new)) > 1:
+        # what takes long begins first, or it would be alone at the end
+        new.sort(key=lambda numbered: -get(numbered[1].name).cost)
         pool.run_all(run, new, processes=workers, finished=lambda x: finish(*x), lost=give_up)
     else:
         for numbered in new:

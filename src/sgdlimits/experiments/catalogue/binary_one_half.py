@@ -21,6 +21,7 @@ GOLDEN = (math.sqrt(5) - 1) / 2
     tiny={"precisions": (1.0, 1000.0), "runs": 128, "time": 25.0, "starts": 64},
     quick={"precisions": (1.0, 10.0, 100.0, 1000.0), "time": 25.0, "starts": 128},
     headline=True,
+    cost=1.5,
 )
 class BinaryOneHalf(NoisyBinary):
     """Noise levels of the data; no noise at all is always added."""

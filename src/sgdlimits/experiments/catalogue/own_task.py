@@ -44,6 +44,7 @@ COLOURS = {"squared": sl.plot.style.PATHS, "robust": sl.plot.style.SIMULATION}
     tiny={"dim": 500, "runs": 30, "time": 2.0, "nodes": 2**9},
     quick={"dim": 1000, "time": 4.5, "nodes": 2**10},
     headline=True,
+    cost=1.5,
 )
 class OwnTask(Sgd):
     """Labels y = (signal field)², a few of them off by ±size; one free neuron, f = s²."""

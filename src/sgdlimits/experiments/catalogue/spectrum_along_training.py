@@ -20,6 +20,7 @@ LISTS = ("rank", "transition")  # as long as the longest of both matrices
     tiny={"dim": 200, "points": 3, "runs": 4, "time": 20.0},
     quick={"dim": 400, "points": 10},
     headline=True,
+    cost=3.0,
 )
 class SpectrumAlongTraining(Softmax, Spectra):
     """Softmax regression with orthonormal means, from random weights; the first class block."""

@@ -1,0 +1,95 @@
+"""How long it takes to start: fresh processes, against one that only imports JAX.
+
+Processes take turns and the fastest of each kind counts, so that a noisy machine is noisy to all.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+
+from benchmarks.row import Row
+
+REPEATS = 5
+JAX = ["-c", "import jax"]
+COMMAND = ["-m", "sgdlimits"]
+COMPLETION = {
+    "_SGDLIMITS_COMPLETE": "complete_bash",
+    "COMP_WORDS": "sgdlimits run xor_",
+    "COMP_CWORD": "2",
+}
+KINDS: dict[str, tuple[list[str], dict[str, str], float]] = {
+    "import sgdlimits": (["-c", "import sgdlimits"], {}, 1.3),
+    "sgdlimits --help": ([*COMMAND, "--help"], {}, 0.5),
+    "sgdlimits --version": ([*COMMAND, "--version"], {}, 0.5),
+    "completion of names": (COMMAND, COMPLETION, 0.5),
+    "sgdlimits list": ([*COMMAND, "list"], {}, 1.3),
+}
+
+ANSWERS = {
+    "solve": "limit = sl.effective_dynamics(task)\nanswer = lambda: limit.solve(start, time=1.0)",
+    "simulate": "answer = lambda: sl.simulate(task, dim=500, runs=100, time=0.1, init=start)",
+}
+TIMED = """
+import time
+begun = time.perf_counter()
+import sgdlimits as sl
+sl.use_cache(), sl.effective_dynamics, sl.simulate
+imported = time.perf_counter()
+task = sl.tasks.XorMixture()
+start = task.random_state(dim=100, seed=4)
+{answer}
+answer()
+first = time.perf_counter()
+answer()
+warm = time.perf_counter()
+print(first - begun, imported - begun + warm - first)
+"""
+
+
+def seconds(arguments: list[str], environment: dict[str, str]) -> float:
+    """How long one process takes."""
+    begun = time.perf_counter()
+    subprocess.run(
+        [sys.executable, *arguments],
+        env=os.environ | environment,
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    return time.perf_counter() - begun
+
+
+def imports_and_commands() -> Iterator[Row]:
+    """Names load when they are first used, and a command loads what it needs."""
+    taken: dict[str, list[float]] = {name: [] for name in ("jax", *KINDS)}
+    for _ in range(REPEATS):
+        taken["jax"].append(seconds(JAX, {}))
+        for name, (arguments, environment, _) in KINDS.items():
+            taken[name].append(seconds(arguments, environment))
+    for name, (_, _, bound) in KINDS.items():
+        ratio = min(taken[name]) / min(taken["jax"])
+        yield Row(f"start: {name} / import jax, fresh processes", ratio, bound, False)
+
+
+def second_process() -> Iterator[Row]:
+    """Import and first answer of a process that finds its programs, over import and warm answer."""
+    for name, answer in ANSWERS.items():
+        with tempfile.TemporaryDirectory() as cache:
+
+            def times(code: str, folder: str) -> list[float]:
+                told = subprocess.run(
+                    [sys.executable, "-c", code],
+                    env=os.environ | {"SGDLIMITS_CACHE": folder},
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                )
+                return [float(word) for word in told.stdout.split()]
+
+            code = TIMED.format(answer=answer)
+            times(code, cache)  # compiles
+            first, warm = zip(*(times(code, cache) for _ in range(REPEATS)), strict=True)
+        what = f"start: first {name} of XOR, second process: (import + first) / (import + warm)"
+        yield Row(what, min(first) / min(warm), 1.5, False)
