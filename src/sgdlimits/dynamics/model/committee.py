@@ -1,4 +1,4 @@
-"""Exact moments of squared losses between committees of erf or square units."""
+"""Exact moments and diffusion of squared losses between committees of erf or square units."""
 
 from collections.abc import Callable
 
@@ -7,8 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sgdlimits._types import Real
-from sgdlimits.dynamics.model.moments import Moments
+from sgdlimits.dynamics.model.moments import Moments, motion
 from sgdlimits.gaussian.erf import erf_curvature, erf_gradient, erf_product, erf_slopes
+from sgdlimits.gaussian.tilted import tilted, tilted_mean, tilted_product
 from sgdlimits.gaussian.wick import quadratic_second, quadratic_square_second
 from sgdlimits.tasks.multi_index import Committee, MultiIndexFamily
 
@@ -21,15 +22,8 @@ def committee_moments(
     Fields are written as (s⊥, a) with covariance diag(R, P)/λ and s = s⊥ + M P⁻¹ a: everything that
     multiplies s⊥ is then proportional to R, with no cancellation as R vanishes.
     """
-    K, r = task.width, len(task.anchors)
-    readout = state["v"] if task.trained else jnp.ones(K)
-    covariance = jax.scipy.linalg.block_diag(state["R"], task.gram) / task.precision
-    mix = jnp.concatenate([jnp.eye(K), state["M"] @ jnp.linalg.inv(task.gram)], axis=1)
-    # every unit whose output enters y − f, as a combination of (s⊥, a), and its coefficient
-    units = jnp.concatenate([mix, jnp.eye(K + r)[K:]])
-    coefficients = jnp.concatenate(
-        [-committee.student_scale * readout, jnp.full(r, committee.teacher_scale)]
-    )
+    K = task.width
+    readout, covariance, units, coefficients = _residual(task, committee, state)
     slope = -committee.loss_weight * committee.student_scale
     moments = _square if committee.activation == "square" else _erf
     outputs, gradients, squares = moments(covariance, units, coefficients, committee.noise, K)
@@ -40,6 +34,63 @@ def committee_moments(
         orthogonal=weighted[:, :K],
         square=slope**2 * jnp.outer(readout, readout) * squares,
     )
+
+
+def committee_diffusion(
+    task: MultiIndexFamily,
+    committee: Committee,
+    state: dict[str, Float[Array, "..."]],
+    step: Real,
+) -> Float[Array, "n n"]:
+    """c·Cov of one sample's motion for square units, at any width.
+
+    The gradient in the fields is g = e·2σv∘s with the residual e: every statistic moves by e·zᵀXz +
+    e²·zᵀYz, X from g s⊥ᵀ and g aᵀ, Y from the second-order part (c/λ) g gᵀ, whose norm fluctuates.
+    """
+    K = task.width
+    readout, covariance, units, coefficients = _residual(task, committee, state)
+    slope = -committee.loss_weight * committee.student_scale
+    form = units.T @ (coefficients[:, None] * units)
+    fields, mix = jnp.eye(len(covariance)), units[:K]
+    gradients = 2 * slope * readout[:, None] * mix
+    nothing = Moments(jnp.zeros(K), jnp.zeros((K, len(task.anchors))), *jnp.zeros((2, K, K)))
+    ridge = task.layout.ravel(motion(task, state, nothing, step))
+
+    def both(i: Array, j: Array) -> Array:
+        """What the products of two fields with e and with e² add to the motion."""
+        of_residual = Moments(
+            readout=slope * mix[:, i] * mix[:, j],
+            anchors=jnp.outer(gradients[:, i], fields[K:, j]),
+            orthogonal=jnp.outer(gradients[:, i], fields[:K, j]),
+            square=nothing.square,
+        )
+        of_its_square = nothing._replace(square=jnp.outer(gradients[:, i], gradients[:, j]))
+        parts = (motion(task, state, moments, step) for moments in (of_residual, of_its_square))
+        return jnp.stack([task.layout.ravel(part) - ridge for part in parts])
+
+    every = jnp.arange(len(covariance))
+    forms = jax.vmap(jax.vmap(both, (None, 0), -1), (0, None), -1)(every, every)
+    X, Y = (forms + jnp.swapaxes(forms, -1, -2)) / 2
+    series = tilted(form, covariance, committee.noise, 4)
+    mean = tilted_mean(series, X, 1) + tilted_mean(series, Y, 2)
+    mixed = tilted_product(series, X, Y, 3)
+    second = tilted_product(series, X, X, 2) + mixed + mixed.T + tilted_product(series, Y, Y, 4)
+    return step * (second - jnp.outer(mean, mean))
+
+
+def _residual(
+    task: MultiIndexFamily, committee: Committee, state: dict[str, Float[Array, "..."]]
+) -> tuple[Float[Array, " K"], Float[Array, "m m"], Float[Array, "u m"], Float[Array, " u"]]:
+    """Readout, covariance of (s⊥, a), and y − f = Σ c_u σ(unit u · (s⊥, a)): units and c."""
+    K, r = task.width, len(task.anchors)
+    readout = state["v"] if task.trained else jnp.ones(K)
+    covariance = jax.scipy.linalg.block_diag(state["R"], task.gram) / task.precision
+    mix = jnp.concatenate([jnp.eye(K), state["M"] @ jnp.linalg.inv(task.gram)], axis=1)
+    units = jnp.concatenate([mix, jnp.eye(K + r)[K:]])
+    coefficients = jnp.concatenate(
+        [-committee.student_scale * readout, jnp.full(r, committee.teacher_scale)]
+    )
+    return readout, covariance, units, coefficients
 
 
 Parts = tuple[Float[Array, " K"], Float[Array, "K m"], Float[Array, "K K"]]
