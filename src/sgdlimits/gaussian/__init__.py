@@ -27,7 +27,7 @@ from sgdlimits.gaussian.quadrature import (
     sobol,
 )
 from sgdlimits.gaussian.sparse import sparse_count, sparse_grid
-from sgdlimits.gaussian.tilted import Tilted, tilted, tilted_mean, tilted_product
+from sgdlimits.gaussian.tilted import Tilted, tilted, tilted_fourth, tilted_second
 from sgdlimits.gaussian.truncated import truncated, truncated_table, truncated_tables
 from sgdlimits.gaussian.wick import (
     moment,
@@ -75,8 +75,8 @@ __all__ = [
     "step_product",
     "step_relu",
     "tilted",
-    "tilted_mean",
-    "tilted_product",
+    "tilted_fourth",
+    "tilted_second",
     "truncated",
     "truncated_table",
     "truncated_tables",

@@ -48,44 +48,32 @@ def tilted(form: ArrayLike, covariance: ArrayLike, noise: ArrayLike, power: int)
     return Tilted(jnp.stack(weights), jnp.stack(covariances))
 
 
-def tilted_mean(series: Tilted, forms: Float[Array, "k m m"], power: int) -> Float[Array, " k"]:
-    """E[eⁿ zᵀXz] = n! Σ_{a+b=n} D_a tr(XC_b) for symmetric forms X and n = ``power``.
+def tilted_second(series: Tilted, power: int) -> Float[Array, "m m"]:
+    """E[eⁿ zzᵀ] = n! Σ_{a+b=n} D_a C_b for n = ``power``.
 
     >>> import jax.numpy as jnp
-    >>> one = jnp.ones((1, 1, 1))
-    >>> tilted_mean(tilted(one[0], one[0], 0.0, 2), one, 2).tolist()  # E z⁶
-    [15.0]
+    >>> tilted_second(tilted(jnp.eye(1), jnp.eye(1), 0.0, 2), 2).tolist()  # E z⁶
+    [[15.0]]
     """
     weights = math.factorial(power) * series.weights[: power + 1][::-1]
-    return _traces(series, forms, power).T @ weights
+    return jnp.tensordot(weights, series.covariances[: power + 1], 1)
 
 
-def tilted_product(
-    series: Tilted, first: Float[Array, "k m m"], second: Float[Array, "l m m"], power: int
-) -> Float[Array, "k l"]:
-    """E[eⁿ (zᵀXz)(zᵀYz)] for all pairs of symmetric forms X and Y and n = ``power``.
+def tilted_fourth(series: Tilted, power: int) -> Float[Array, "m m m m"]:
+    """E[eⁿ z_i z_j z_k z_l] for n = ``power``.
 
-        n! Σ_{a+b+c=n} D_a (tr(XC_b) tr(YC_c) + 2 tr(XC_bYC_c))
+        n! Σ_{a+b+c=n} D_a (C_b,ij C_c,kl + C_b,ik C_c,jl + C_b,il C_c,jk)
 
-    Source: the n-th derivative at t = 0 of D(t) times the product's mean under C(t).
+    Source: the n-th derivative at t = 0 of D(t) times the fourth moment under C(t).
 
     >>> import jax.numpy as jnp
-    >>> one = jnp.ones((1, 1, 1))
-    >>> tilted_product(tilted(one[0], one[0], 0.0, 4), one, one, 4).tolist()  # E z¹²
-    [[10395.0]]
+    >>> tilted_fourth(tilted(jnp.eye(1), jnp.eye(1), 0.0, 4), 4).tolist()  # E z¹²
+    [[[[10395.0]]]]
     """
     size = power + 1
-    zeros = jnp.zeros(size, series.weights.dtype)
-    falling = jnp.concatenate([series.weights[:size][::-1], zeros])
+    falling = jnp.concatenate([series.weights[:size][::-1], jnp.zeros_like(series.weights[:size])])
     # row b, column c: the weight D_{n−b−c}, or zero
     table = math.factorial(power) * jnp.stack([falling[b : b + size] for b in range(size)])
-    left, right = (
-        jnp.einsum("kij,bjl->bkil", forms, series.covariances[:size]) for forms in (first, second)
-    )
-    weighted = jnp.tensordot(table, right, 1)
-    means = _traces(series, first, power).T @ table @ _traces(series, second, power)
-    return means + 2 * jnp.einsum("bkij,blji->kl", left, weighted)
-
-
-def _traces(series: Tilted, forms: Float[Array, "k m m"], power: int) -> Float[Array, "n k"]:
-    return jnp.einsum("kij,bji->bk", forms, series.covariances[: power + 1])
+    covariances = series.covariances[:size]
+    pairs = jnp.einsum("bij,bkl->ijkl", covariances, jnp.tensordot(table, covariances, 1))
+    return pairs + jnp.swapaxes(pairs, 1, 2) + jnp.swapaxes(pairs, 1, 3)

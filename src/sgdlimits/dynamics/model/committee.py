@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits._types import Real
 from sgdlimits.dynamics.model.moments import Moments, motion
 from sgdlimits.gaussian.erf import erf_curvature, erf_gradient, erf_product, erf_slopes
-from sgdlimits.gaussian.tilted import tilted, tilted_mean, tilted_product
+from sgdlimits.gaussian.tilted import tilted, tilted_fourth, tilted_second
 from sgdlimits.gaussian.wick import quadratic_second, quadratic_square_second
 from sgdlimits.tasks.multi_index import Committee, MultiIndexFamily
 
@@ -68,13 +69,15 @@ def committee_diffusion(
         parts = (motion(task, state, moments, step) for moments in (of_residual, of_its_square))
         return jnp.stack([task.layout.ravel(part) - ridge for part in parts])
 
-    every = jnp.arange(len(covariance))
-    forms = jax.vmap(jax.vmap(both, (None, 0), -1), (0, None), -1)(every, every)
-    X, Y = (forms + jnp.swapaxes(forms, -1, -2)) / 2
+    # one column for each pair of fields, with e and then with e²
+    i, j = np.triu_indices(len(covariance))
+    forms = jax.vmap(both, out_axes=-1)(i, j) + jax.vmap(both, out_axes=-1)(j, i)
+    forms = jnp.concatenate(list(forms * np.where(i == j, 0.5, 1.0)), axis=1)
     series = tilted(form, covariance, committee.noise, 4)
-    mean = tilted_mean(series, X, 1) + tilted_mean(series, Y, 2)
-    mixed = tilted_product(series, X, Y, 3)
-    second = tilted_product(series, X, X, 2) + mixed + mixed.T + tilted_product(series, Y, Y, 4)
+    mean = forms @ jnp.concatenate([tilted_second(series, n)[i, j] for n in (1, 2)])
+    pairs = i[:, None], j[:, None], i, j
+    two, three, four = (tilted_fourth(series, n)[pairs] for n in (2, 3, 4))
+    second = forms @ jnp.block([[two, three], [three, four]]) @ forms.T
     return step * (second - jnp.outer(mean, mean))
 
 
