@@ -14,7 +14,7 @@ from sgdlimits.dynamics.model import Model, as_state
 
 def to_dataset(
     model: Model,
-    values: Float[Array, "... t n"],
+    values: Float[Array | np.ndarray, "... t n"],
     times: np.ndarray,
     attrs: dict[str, Any],
     *,
