@@ -22,6 +22,7 @@ class Linear(eqx.Module):
 
     A: Float[Array, "n n"]
     S: Float[Array, "n n"]
+    exact: bool = True
 
     def drift(self, vector: Float[Array, " n"]) -> Float[Array, " n"]:
         return self.A @ vector

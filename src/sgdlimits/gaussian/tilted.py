@@ -41,10 +41,11 @@ def tilted(form: ArrayLike, covariance: ArrayLike, noise: ArrayLike, power: int)
     for j in range(1, power + 1):
         covariances.append(covariances[-1] @ turn)
         product = product @ turn
-        powers.append(jnp.trace(product) / 2 + (jnp.asarray(noise) if j == 2 else 0.0))
+        powers.append(jnp.trace(product) / 2 + (jnp.asarray(noise) if j == 2 else 0))
     weights = [jnp.ones((), c.dtype)]
     for n in range(1, power + 1):  # D′ = D · (log D)′
-        weights.append(sum(powers[j] * weights[n - j] for j in range(1, n + 1)) / n)
+        terms = [powers[j] * weights[n - j] for j in range(1, n + 1)]
+        weights.append(jnp.sum(jnp.stack(terms)) / n)
     return Tilted(jnp.stack(weights), jnp.stack(covariances))
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sgdlimits._types import Real
+from sgdlimits._types import Index, Real
 from sgdlimits.dynamics.model.moments import Moments, motion
 from sgdlimits.gaussian.erf import erf_curvature, erf_gradient, erf_product, erf_slopes
 from sgdlimits.gaussian.tilted import tilted, tilted_fourth, tilted_second
@@ -57,7 +57,7 @@ def committee_diffusion(
     nothing = Moments(jnp.zeros(K), jnp.zeros((K, len(task.anchors))), *jnp.zeros((2, K, K)))
     ridge = task.layout.ravel(motion(task, state, nothing, step))
 
-    def both(i: Array, j: Array) -> Array:
+    def both(i: Index, j: Index) -> Array:
         """What the products of two fields with e and with e² add to the motion."""
         of_residual = Moments(
             readout=slope * mix[:, i] * mix[:, j],
@@ -71,7 +71,9 @@ def committee_diffusion(
 
     # one column for each pair of fields, with e and then with e²
     i, j = np.triu_indices(len(covariance))
-    forms = jax.vmap(both, out_axes=-1)(i, j) + jax.vmap(both, out_axes=-1)(j, i)
+    rows, columns = jnp.asarray(i), jnp.asarray(j)
+    every = jax.vmap(both, out_axes=-1)
+    forms = every(rows, columns) + every(columns, rows)
     forms = jnp.concatenate(list(forms * np.where(i == j, 0.5, 1.0)), axis=1)
     series = tilted(form, covariance, committee.noise, 4)
     mean = forms @ jnp.concatenate([tilted_second(series, n)[i, j] for n in (1, 2)])

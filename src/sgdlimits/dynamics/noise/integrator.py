@@ -40,6 +40,11 @@ JITTER = 1e-12
 class SDE(Protocol):
     """What is integrated: a model, or one in other coordinates."""
 
+    @property
+    def exact(self) -> bool:
+        """Whether expectations are in closed form."""
+        ...
+
     def drift(self, vector: Vector) -> Vector:
         """The velocity h."""
         ...
@@ -73,7 +78,6 @@ class Grid(eqx.Module):
         return cls(jnp.asarray(steps), jnp.asarray(spacing / steps), jnp.asarray(merged))
 
 
-@compiled
 def advance(
     model: SDE,
     vectors: Float[Array, "runs n"],
@@ -97,7 +101,20 @@ def advance(
     Returns:
         Where they are, and where they were at each record.
     """
+    # sums over many nodes run for so long that optimising them pays off
+    follow = _brief if model.exact else _long
+    return follow(model, vectors, keys, kicks, records, grid, dim)
 
+
+def _advance(
+    model: SDE,
+    vectors: Float[Array, "runs n"],
+    keys: Array,
+    kicks: Index,
+    records: Index,
+    grid: Grid,
+    dim: Float[Array, ""],
+) -> tuple[Float[Array, "runs n"], Float[Array, "records runs n"]]:
     def record(i: Index, both: tuple[Array, Array]) -> tuple[Array, Array]:
         def step(j: Index, vectors: Array) -> Array:
             index = kicks + i * grid.steps + j - 1
@@ -111,6 +128,9 @@ def advance(
 
     empty = jnp.zeros((RECORDS, *vectors.shape), vectors.dtype)
     return jax.lax.fori_loop(0, records, record, (vectors, empty))
+
+
+_brief, _long = compiled(_advance), eqx.filter_jit(_advance)
 
 
 def _along_drift(model: SDE, vectors: Float[Array, "runs n"], time: Array) -> Array:
@@ -166,7 +186,7 @@ def square_roots(matrices: Float[Array, "runs n n"]) -> Float[Array, "runs n n"]
 
 def path_keys(seed: int, first: int, count: int) -> Array:
     """Keys of randomness of so many paths from number ``first`` on."""
-    return _path_keys(jax.random.key(seed), np.arange(first, first + count))
+    return _path_keys(jax.random.key(seed), jnp.asarray(np.arange(first, first + count)))
 
 
 @compiled

@@ -22,9 +22,10 @@ from sgdlimits.dynamics.noise.integrator import RECORDS, SDE, Grid, advance, fas
 TOGETHER = 64  # paths in one call: their number is padded, so that one program serves all
 FEW = 8  # the same where every drift is a sum over many nodes
 LONGEST = 0.1  # a step, in units of the fastest time scale
-FASTER = 1.5  # times the rate that was expected: then the steps are made shorter
-MOST = 8.0  # times shorter at once
+FASTER = 1.5  # times as many steps as were taken: if more are needed, paths start again
+MOST = 8  # times as many at once
 TRIALS = 4
+MOST_STEPS = 50_000  # of twice the length between two records
 LOOKS = 16  # states on the way at which expectations and time scale are checked
 
 Paths = Float[np.ndarray, "runs t n"]
@@ -130,10 +131,13 @@ def _settled(
 
     All that is known beforehand is the start; where paths go is seen at twice the time step.
     """
+
+    def needed(rate: float) -> int:
+        return math.ceil(min(spacing * rate / (2 * LONGEST), MOST_STEPS))
+
     model = limit.cheaper(jnp.asarray(starts), "at the start")
-    rate = fastest_rate(model, starts)
+    half = needed(fastest_rate(model, starts))
     for trial in range(TRIALS):
-        half = math.ceil(spacing * rate / (2 * LONGEST))
         paths = follow(model, 0, half, merged=2)
         finite = paths[np.all(np.isfinite(paths), axis=(1, 2))]
         if len(finite) == 0 or trial == TRIALS - 1:
@@ -141,10 +145,10 @@ def _settled(
         lanes, times = (np.linspace(0, size - 1, LOOKS).astype(int) for size in finite.shape[:2])
         seen = finite[lanes, times]
         suited = limit.cheaper(jnp.asarray(seen), "along these paths")
-        met = fastest_rate(suited, seen)
-        if met <= FASTER * rate and bool(eqx.tree_equal(suited, model)):
+        more = needed(fastest_rate(suited, seen))
+        if more <= FASTER * half and bool(eqx.tree_equal(suited, model)):
             break
-        model, rate = suited, max(rate, min(met, MOST * rate))
+        model, half = suited, max(half, min(more, MOST * half))
     return model, 2 * half, paths
 
 

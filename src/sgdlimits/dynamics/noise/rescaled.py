@@ -236,6 +236,11 @@ class _Zoomed(eqx.Module):
     mask: Bool[Array, " n"]
     dim: Float[Array, ""]
 
+    @property
+    def exact(self) -> bool:
+        """Whether expectations are in closed form."""
+        return self.model.exact
+
     def drift(self, vector: Vector) -> Vector:
         """√dim · h for what is rescaled, h for the others."""
         return self.model.drift(self._statistics(vector)) * self._scale
