@@ -49,8 +49,8 @@ def sample_paths(  # noqa: D417 - a method: self needs no word
     and kicks of noise half-way. The attribute ``time_step`` is τ, and ``step_error`` estimates its
     effect on the mean over runs: a third of what doubling τ changes in the mean of the first paths
     (64, or 8 where expectations are sums over nodes) along the same Brownian motions, the largest
-    over statistics and times. Paths that are not finite are left out of it; one that ends in another
-    basin with other steps counts fully.
+    over statistics and times. Paths that are not finite are left out of it; one that ends in
+    another basin with other steps counts fully.
 
     For tasks that need quadrature the exact chain (``simulate``) is often faster.
 
