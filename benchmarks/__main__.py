@@ -14,6 +14,7 @@ import sgdlimits as sl
 from benchmarks.any_loss import linear_cost
 from benchmarks.baselines import per_step, phase_retrieval_loop, xor_loop
 from benchmarks.limits import against_solve_ivp
+from benchmarks.paths import sample_paths
 from benchmarks.row import Row
 from benchmarks.spectra import effective_spectrum, leading_pairs
 from benchmarks.start import imports_and_commands, second_process
@@ -113,6 +114,7 @@ def main() -> None:
         imports_and_commands,
         second_process,
         against_solve_ivp,
+        sample_paths,
         linear_cost,
         leading_pairs,
         effective_spectrum,

@@ -121,7 +121,7 @@ def test_fluctuations_have_the_predicted_covariance(setting: Setting) -> None:
 
 
 def test_paths_of_the_sde_spread_like_sgd() -> None:
-    """Matrix PCA: mean and deviation of Euler–Maruyama paths and of the chain, over time."""
+    """Matrix PCA: mean and deviation of paths and of the chain, over time."""
     task, dim, runs = sl.tasks.SpikedTensor(order=2, snr=1.5), 1000, 2048
     start = {"m": 0.1, "r2": 0.9}
     limit = sl.effective_dynamics(task)

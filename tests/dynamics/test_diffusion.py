@@ -79,6 +79,8 @@ def test_xor_without_noise() -> None:
         sl.tasks.GaussianMixture(precision=2.0),
         sl.tasks.TeacherStudent(activation="relu", teacher_width=1, student_width=2, noise=0.2),
         sl.tasks.OnlinePCA(1.5),
+        sl.tasks.PhaseRetrieval(width=5, noise=0.3),
+        sl.tasks.PhaseRetrieval(width=5, spherical=False, readout="trained"),
     ],
     ids=lambda task: type(task).__name__,
 )
@@ -137,6 +139,50 @@ def test_diffusion_is_the_covariance_of_increments(task: sl.tasks.MultiIndexFami
     products = centred[:, :, None] * centred[:, None, :]
     error = step * products.std(0) / draws**0.5
     assert np.max(np.abs(step * products.mean(0) - limit.diffusion(state)) / (error + 1e-9)) < 5
+
+
+@pytest.mark.parametrize(("width", "readout"), [(1, "trained"), (2, "fixed")])
+def test_closed_diffusion_of_squares_equals_quadrature(width: int, readout: str) -> None:
+    """The same network as a plain loss: seven nodes for each variable integrate degree 12."""
+    import jax
+    import jax.numpy as jnp
+
+    spherical, noise = readout == "fixed", 0.3
+
+    def loss(s: jax.Array, v: jax.Array | None, y: jax.Array) -> jax.Array:
+        return (y - jnp.sum(s**2 * (1.0 if v is None else v)) / width) ** 2 / 2
+
+    plain = sl.tasks.MultiIndexTask(
+        loss=loss,
+        width=width,
+        anchors=["teacher"],
+        labels=lambda c, a, e: a[0] ** 2 + math.sqrt(noise) * e,
+        readout=readout,
+        spherical=spherical,
+        kinks="none",
+    )
+    known = sl.tasks.PhaseRetrieval(width=width, noise=noise, spherical=spherical, readout=readout)
+    state = known.random_state(9, seed=5)
+    exact = sl.effective_dynamics(known, step=0.5).diffusion(state)
+    numerical = sl.effective_dynamics(plain, step=0.5, nodes=8 ** (width + 1)).diffusion(state)
+    size = np.sqrt(np.diag(exact))
+    assert np.max(np.abs(numerical - exact) / np.outer(size, size)) < 1e-9
+
+
+def test_closed_diffusion_of_twenty_neurons() -> None:
+    """A covariance without radial part, the same whatever the order of the neurons."""
+    task = sl.tasks.PhaseRetrieval(width=20, noise=0.5)
+    limit, state = sl.effective_dynamics(task, step=0.3), task.random_state(60, seed=1)
+    diffusion = limit.diffusion(state)
+    values = np.linalg.eigvalsh(diffusion)
+    np.testing.assert_allclose(values[:20], 0.0, atol=1e-12 * values[-1])
+    assert values[20] > 1e-4 * values[-1]
+    order = np.random.default_rng(0).permutation(20)
+    turned = limit.diffusion({"M": state["M"][order], "R": state["R"][np.ix_(order, order)]})
+    labels = task.layout.unravel(np.arange(len(diffusion), dtype=float))
+    where = task.layout.ravel({"M": labels["M"][order], "R": labels["R"][np.ix_(order, order)]})
+    where = where.astype(int)
+    np.testing.assert_allclose(turned, diffusion[np.ix_(where, where)], atol=1e-12)
 
 
 def _ends(task: sl.tasks.MultiIndexFamily) -> list[int]:

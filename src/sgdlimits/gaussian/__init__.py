@@ -27,6 +27,7 @@ from sgdlimits.gaussian.quadrature import (
     sobol,
 )
 from sgdlimits.gaussian.sparse import sparse_count, sparse_grid
+from sgdlimits.gaussian.tilted import Tilted, tilted, tilted_fourth, tilted_second
 from sgdlimits.gaussian.truncated import truncated, truncated_table, truncated_tables
 from sgdlimits.gaussian.wick import (
     moment,
@@ -43,6 +44,7 @@ __all__ = [
     "Pair",
     "Rule",
     "Split",
+    "Tilted",
     "Whole",
     "crossings",
     "erf_curvature",
@@ -72,6 +74,9 @@ __all__ = [
     "sparse_grid",
     "step_product",
     "step_relu",
+    "tilted",
+    "tilted_fourth",
+    "tilted_second",
     "truncated",
     "truncated_table",
     "truncated_tables",

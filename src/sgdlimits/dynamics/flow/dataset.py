@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
@@ -14,7 +15,7 @@ from sgdlimits.dynamics.model import Model, as_state
 
 def to_dataset(
     model: Model,
-    values: Float[Array, "... t n"],
+    values: Float[Array | np.ndarray, "... t n"],
     times: np.ndarray,
     attrs: dict[str, Any],
     *,
@@ -27,7 +28,7 @@ def to_dataset(
     """
     layout, batched = model.task.layout, values.ndim == 3
     unravel = jax.vmap(jax.vmap(model.unravel))
-    states = as_state(unravel(values if batched else values[None]))
+    states = as_state(unravel(jnp.asarray(values if batched else values[None])))
     if are_states:
         states = as_state(model.task.project(states))
     lead: tuple[str, ...] = ("run", "time") if batched else ("time",)

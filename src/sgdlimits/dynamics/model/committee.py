@@ -1,14 +1,16 @@
-"""Exact moments of squared losses between committees of erf or square units."""
+"""Exact moments and diffusion of squared losses between committees of erf or square units."""
 
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from sgdlimits._types import Real
-from sgdlimits.dynamics.model.moments import Moments
+from sgdlimits._types import Index, Real
+from sgdlimits.dynamics.model.moments import Moments, motion
 from sgdlimits.gaussian.erf import erf_curvature, erf_gradient, erf_product, erf_slopes
+from sgdlimits.gaussian.tilted import tilted, tilted_fourth, tilted_second
 from sgdlimits.gaussian.wick import quadratic_second, quadratic_square_second
 from sgdlimits.tasks.multi_index import Committee, MultiIndexFamily
 
@@ -21,15 +23,8 @@ def committee_moments(
     Fields are written as (s⊥, a) with covariance diag(R, P)/λ and s = s⊥ + M P⁻¹ a: everything that
     multiplies s⊥ is then proportional to R, with no cancellation as R vanishes.
     """
-    K, r = task.width, len(task.anchors)
-    readout = state["v"] if task.trained else jnp.ones(K)
-    covariance = jax.scipy.linalg.block_diag(state["R"], task.gram) / task.precision
-    mix = jnp.concatenate([jnp.eye(K), state["M"] @ jnp.linalg.inv(task.gram)], axis=1)
-    # every unit whose output enters y − f, as a combination of (s⊥, a), and its coefficient
-    units = jnp.concatenate([mix, jnp.eye(K + r)[K:]])
-    coefficients = jnp.concatenate(
-        [-committee.student_scale * readout, jnp.full(r, committee.teacher_scale)]
-    )
+    K = task.width
+    readout, covariance, units, coefficients = _residual(task, committee, state)
     slope = -committee.loss_weight * committee.student_scale
     moments = _square if committee.activation == "square" else _erf
     outputs, gradients, squares = moments(covariance, units, coefficients, committee.noise, K)
@@ -40,6 +35,67 @@ def committee_moments(
         orthogonal=weighted[:, :K],
         square=slope**2 * jnp.outer(readout, readout) * squares,
     )
+
+
+def committee_diffusion(
+    task: MultiIndexFamily,
+    committee: Committee,
+    state: dict[str, Float[Array, "..."]],
+    step: Real,
+) -> Float[Array, "n n"]:
+    """c·Cov of one sample's motion for square units, at any width.
+
+    The gradient in the fields is g = e·2σv∘s with the residual e: every statistic moves by e·zᵀXz +
+    e²·zᵀYz, X from g s⊥ᵀ and g aᵀ, Y from the second-order part (c/λ) g gᵀ, whose norm fluctuates.
+    """
+    K = task.width
+    readout, covariance, units, coefficients = _residual(task, committee, state)
+    slope = -committee.loss_weight * committee.student_scale
+    form = units.T @ (coefficients[:, None] * units)
+    fields, mix = jnp.eye(len(covariance)), units[:K]
+    gradients = 2 * slope * readout[:, None] * mix
+    nothing = Moments(jnp.zeros(K), jnp.zeros((K, len(task.anchors))), *jnp.zeros((2, K, K)))
+    ridge = task.layout.ravel(motion(task, state, nothing, step))
+
+    def both(i: Index, j: Index) -> Array:
+        """What the products of two fields with e and with e² add to the motion."""
+        of_residual = Moments(
+            readout=slope * mix[:, i] * mix[:, j],
+            anchors=jnp.outer(gradients[:, i], fields[K:, j]),
+            orthogonal=jnp.outer(gradients[:, i], fields[:K, j]),
+            square=nothing.square,
+        )
+        of_its_square = nothing._replace(square=jnp.outer(gradients[:, i], gradients[:, j]))
+        parts = (motion(task, state, moments, step) for moments in (of_residual, of_its_square))
+        return jnp.stack([task.layout.ravel(part) - ridge for part in parts])
+
+    # one column for each pair of fields, with e and then with e²
+    i, j = np.triu_indices(len(covariance))
+    rows, columns = jnp.asarray(i), jnp.asarray(j)
+    every = jax.vmap(both, out_axes=-1)
+    forms = every(rows, columns) + every(columns, rows)
+    forms = jnp.concatenate(list(forms * np.where(i == j, 0.5, 1.0)), axis=1)
+    series = tilted(form, covariance, committee.noise, 4)
+    mean = forms @ jnp.concatenate([tilted_second(series, n)[i, j] for n in (1, 2)])
+    pairs = i[:, None], j[:, None], i, j
+    two, three, four = (tilted_fourth(series, n)[pairs] for n in (2, 3, 4))
+    second = forms @ jnp.block([[two, three], [three, four]]) @ forms.T
+    return step * (second - jnp.outer(mean, mean))
+
+
+def _residual(
+    task: MultiIndexFamily, committee: Committee, state: dict[str, Float[Array, "..."]]
+) -> tuple[Float[Array, " K"], Float[Array, "m m"], Float[Array, "u m"], Float[Array, " u"]]:
+    """Readout, covariance of (s⊥, a), and y − f = Σ c_u σ(unit u · (s⊥, a)): units and c."""
+    K, r = task.width, len(task.anchors)
+    readout = state["v"] if task.trained else jnp.ones(K)
+    covariance = jax.scipy.linalg.block_diag(state["R"], task.gram) / task.precision
+    mix = jnp.concatenate([jnp.eye(K), state["M"] @ jnp.linalg.inv(task.gram)], axis=1)
+    units = jnp.concatenate([mix, jnp.eye(K + r)[K:]])
+    coefficients = jnp.concatenate(
+        [-committee.student_scale * readout, jnp.full(r, committee.teacher_scale)]
+    )
+    return readout, covariance, units, coefficients
 
 
 Parts = tuple[Float[Array, " K"], Float[Array, "K m"], Float[Array, "K K"]]

@@ -20,7 +20,7 @@ from sgdlimits.dynamics.model.accuracy import (
 )
 from sgdlimits.dynamics.model.base import Errors, Model, Vector, model_of
 from sgdlimits.dynamics.model.choice import chosen, with_slopes
-from sgdlimits.dynamics.model.committee import committee_moments
+from sgdlimits.dynamics.model.committee import committee_diffusion, committee_moments
 from sgdlimits.dynamics.model.frame import Frame, JaxState, frame_of
 from sgdlimits.dynamics.model.kinks import jumps_separately
 from sgdlimits.dynamics.model.moments import Moments, motion
@@ -221,6 +221,9 @@ class MultiIndexModel(Model):
         second one, which its Remark 2 puts back.
         """
         state = self.unravel(vector)
+        committee = self.task.committee
+        if committee is not None and committee.activation == "square":
+            return committee_diffusion(self.task, committee, state, self.step)
         frame = self._frame(state)
         known = self.task.labels is not None and self.rule.placing != "none"
         spread = frame.spread() if known else jnp.zeros((frame.inward.shape[1], 0))

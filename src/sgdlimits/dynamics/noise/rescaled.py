@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -19,17 +18,23 @@ from sgdlimits._types import Matrix, Number, Numbers, StateLike, WholeNumber
 from sgdlimits._warn import warn
 from sgdlimits.dynamics.flow import follow
 from sgdlimits.dynamics.model import Limit, Model, Vector
+from sgdlimits.dynamics.noise.integrator import (
+    PROBES,
+    Grid,
+    advance,
+    fastest_rate,
+    path_keys,
+)
 from sgdlimits.dynamics.noise.linear import LinearSDE, gaussian_paths, start_of_paths, steps_along
-from sgdlimits.dynamics.noise.paths import advance_paths, path_keys
 from sgdlimits.tasks.base import Task
 
 AT_REST = 1e-6  # the drift at a rest point is below this where it is exact
 FAIR = 5.0  # and otherwise below so many times its error more
 SUBSTEPS = 4  # linearisations between two recorded times
 LOOKS = 100  # times at which the nonlinear SDE's time scale is looked at anew, at least
-PER_TIME_SCALE = 40  # Euler steps
+PER_TIME_SCALE = 10  # steps
 MOST_STEPS = 5000  # between two looks
-PROBES = 16  # paths whose time scale is looked at: those that have gone farthest
+TOGETHER = 64  # paths in one call: their number is padded, so that one program serves all
 
 
 @overload
@@ -121,7 +126,8 @@ class RescaledSDE:
         """Paths over ``run``, ``time`` and ``statistic``: rescaled ones, and the others as is.
 
         At a finite ``dim`` growth may be faster than exponential. Time steps follow the fastest
-        path; one that outruns them is not finite from there on, and a warning counts those.
+        path, and with it depend on ``runs``; one that outruns them is not finite from there on, and
+        a warning counts those. The scheme is that of ``sample_paths``.
 
         Args:
             time: where to stop.
@@ -163,7 +169,7 @@ class RescaledSDE:
         zoomed = _Zoomed(
             self._model, jnp.asarray(self._at), jnp.asarray(mask), jnp.asarray(self.dim)
         )
-        values = _adaptive_paths(zoomed, jnp.asarray(starts), times, seed)
+        values = _adaptive_paths(zoomed, starts, times, seed)
         lost = int(np.sum(~np.all(np.isfinite(values), axis=(1, 2))))
         if lost:
             warn(
@@ -189,39 +195,37 @@ class RescaledSDE:
 
 
 def _adaptive_paths(
-    zoomed: "_Zoomed", starts: Float[Array, "runs n"], times: np.ndarray, seed: int
+    zoomed: "_Zoomed", starts: Float[np.ndarray, "runs n"], times: np.ndarray, seed: int
 ) -> np.ndarray:
-    """Euler–Maruyama whose step is a fraction of the fastest time scale among the paths."""
-    keys = path_keys(seed, len(starts))
-    between = max(1, math.ceil(LOOKS / (len(times) - 1)))  # looks at the time scale per record
+    """Paths whose steps are a fraction of the fastest time scale among them, looked at anew."""
+    runs, between = len(starts), math.ceil(LOOKS / (len(times) - 1))  # looks per record
     spacing = (times[1] - times[0]) / between
-    vectors, taken, recorded = starts, 0, [np.asarray(starts)]
-    with progress("sampling paths", len(times) - 1) as advance:
+    rows = np.minimum(np.arange(-(-runs // TOGETHER) * TOGETHER), runs - 1)
+    firsts = range(0, runs, TOGETHER)
+    keys = [path_keys(seed, first, TOGETHER) for first in firsts]
+    vectors, taken, recorded = starts[rows], 0, [starts]
+    with progress("sampling paths", len(times) - 1) as report:
         for _ in range(len(times) - 1):
             for _ in range(between):
                 steps = math.ceil(spacing * _fastest_rate(zoomed, vectors) * PER_TIME_SCALE)
-                steps = min(max(steps, 1), MOST_STEPS)
-                arguments = (jnp.asarray(x) for x in (taken, steps, spacing / steps, 1.0))
-                vectors = advance_paths(zoomed, vectors, keys, *arguments)
-                taken += steps
-            recorded.append(np.asarray(vectors))
-            advance(1)
+                grid = Grid.of(spacing, min(max(steps, 1), MOST_STEPS))
+                kicks, one = jnp.asarray(taken), jnp.asarray(1)
+                parts = [
+                    advance(zoomed, jnp.asarray(some), key, kicks, one, grid, jnp.asarray(1.0))[0]
+                    for some, key in zip(np.split(vectors, len(keys)), keys, strict=True)
+                ]
+                vectors = np.concatenate([np.asarray(part) for part in parts])
+                taken += int(grid.steps)
+            recorded.append(vectors[:runs])
+            report(1)
     return np.stack(recorded, axis=1)
 
 
-def _fastest_rate(zoomed: "_Zoomed", vectors: Float[Array, "runs n"]) -> float:
+def _fastest_rate(zoomed: "_Zoomed", vectors: np.ndarray) -> float:
     """The largest norm of the drift's Jacobian among the paths that have gone farthest."""
-    rows = np.asarray(vectors)
-    away = np.max(np.where(np.asarray(zoomed.mask), np.abs(rows), 0.0), axis=1)
+    away = np.max(np.where(np.asarray(zoomed.mask), np.abs(vectors), 0.0), axis=1)
     far = np.argsort(np.where(np.isfinite(away), away, -1.0))[-PROBES:]
-    jacobians = np.asarray(_jacobians(zoomed, jnp.asarray(rows[far])))
-    norms = np.linalg.norm(jacobians[np.all(np.isfinite(jacobians), axis=(1, 2))], 2, axis=(1, 2))
-    return float(np.max(norms, initial=0.1))
-
-
-@compiled
-def _jacobians(zoomed: "_Zoomed", vectors: Float[Array, "runs n"]) -> Float[Array, "runs n n"]:
-    return jax.vmap(jax.jacfwd(zoomed.drift))(vectors)
+    return fastest_rate(zoomed, vectors[far])
 
 
 class _Zoomed(eqx.Module):
@@ -231,6 +235,11 @@ class _Zoomed(eqx.Module):
     at: Vector
     mask: Bool[Array, " n"]
     dim: Float[Array, ""]
+
+    @property
+    def exact(self) -> bool:
+        """Whether expectations are in closed form."""
+        return self.model.exact
 
     def drift(self, vector: Vector) -> Vector:
         """√dim · h for what is rescaled, h for the others."""
