@@ -21,7 +21,7 @@ def test_one_program_for_all_sizes(task: Task) -> None:
     least = task.least_dim
     with compilations() as first:
         sl.simulate(task, dim=least + 9, runs=2, time=0.5, points=2)
-    assert len(first) == 1
+    assert len(first) <= 1  # none if another test has been here
     with compilations() as others:
         sl.simulate(task, dim=least + 9, runs=2, time=0.5, points=5)
         sl.simulate(task, dim=least, runs=1, time=3.0, points=2)

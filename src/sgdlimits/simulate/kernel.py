@@ -65,9 +65,12 @@ def as_one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         flat = jaxpr_as_fun(traced)
         leaves = jax.tree.leaves(args)
         if TRIED and _all_known(traced.jaxpr):
-            results = set_xla_metadata(
-                jax.jit(flat)(*leaves), xla_cpu_small_call="true", inlineable="false"
+            # what goes in comes out as well, since XLA does not survive arguments that nothing uses
+            program = jax.jit(lambda *leaves: (flat(*leaves), leaves))
+            marked = set_xla_metadata(
+                program(*leaves), xla_cpu_small_call="true", inlineable="false"
             )
+            results, _ = jax.lax.optimization_barrier(marked)
         else:
             results = flat(*leaves)
         return jax.tree.unflatten(jax.tree.structure(shapes), results)
