@@ -7,11 +7,13 @@ plain numbers or NumPy arrays and give NumPy arrays back, so nothing 64-bit leak
 
 import functools
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+from numpy.typing import ArrayLike
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,6 +30,17 @@ def double_precision(function: Callable[P, T]) -> Callable[P, T]:
     return wrapper
 
 
+def staged(values: ArrayLike) -> Array:
+    """Numbers as a JAX array: handed over by NumPy, where ``jnp.asarray`` compiles a program."""
+    return jax.device_put(np.asarray(values))
+
+
 def as_arrays(tree: T) -> T:
     """The real numbers in a task or rule as JAX arrays: one compilation then serves all values."""
-    return jax.tree.map(lambda x: jnp.asarray(x) if eqx.is_inexact_array_like(x) else x, tree)
+
+    def one(leaf: Any) -> Any:
+        if isinstance(leaf, jax.Array) or not eqx.is_inexact_array_like(leaf):
+            return leaf
+        return staged(leaf)
+
+    return jax.tree.map(one, tree)

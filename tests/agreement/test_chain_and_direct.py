@@ -1,15 +1,17 @@
 """The exact chain and SGD on all coordinates have the same law, in the same dimension."""
 
 import functools
+import importlib
+from typing import Any
 
-import jax.numpy as jnp
+import equinox as eqx
 import numpy as np
 import pytest
 import scipy.stats
 import xarray as xr
 
 import sgdlimits as sl
-from sgdlimits.simulate.chain import Freedom
+from sgdlimits.tasks import Task
 from tests.cases import CASES, Case
 
 DIM, RUNS, TIME, POINTS = 120, 512, 1.5, 4  # just above where chi-squares are drawn by a series
@@ -80,12 +82,16 @@ def test_without_the_orthogonal_part_it_fails(
 ) -> None:
     """Negative control: no noise, or half of it, in the directions that nothing spans."""
 
-    def fewer(*dof: int) -> Freedom:
-        few = [None if share else 0 for _ in dof]
-        return Freedom(jnp.asarray(dof) * share, tuple(few))
+    reference = direct(index)
+    module = importlib.import_module("sgdlimits.simulate.run")  # simulate is a function as well
+    process_of = module.process_of
 
-    monkeypatch.setattr(Freedom, "of", staticmethod(fewer))
-    means, _, least = distances(simulate(CASES[index], "chain", seed=1), direct(index))
+    def with_less(task: Task, **options: Any) -> Any:
+        process = process_of(task, **options)
+        return eqx.tree_at(lambda chain: chain.freedom, process, share * process.freedom)
+
+    monkeypatch.setattr(module, "process_of", with_less)
+    means, _, least = distances(simulate(CASES[index], "chain", seed=1), reference)
     assert means > 8
     assert least < 1e-6
 

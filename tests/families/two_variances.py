@@ -12,8 +12,6 @@ With g = ⟨w, x⟩ − y, which is Gaussian with variance E = Σ_b σ_b²((m_b 
 The task, its model and its processes follow; the last two register themselves.
 """
 
-from typing import ClassVar
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -25,7 +23,7 @@ from sgdlimits._precision import as_arrays
 from sgdlimits._types import Index, Number, State
 from sgdlimits.dynamics.model import Model, Vector, model_of
 from sgdlimits.simulate.base import Process, process_of
-from sgdlimits.simulate.chain import Chain, Freedom
+from sgdlimits.simulate.chain import Chain, Noise
 from sgdlimits.tasks.base import Task
 from sgdlimits.tasks.layout import Layout, Statistic
 
@@ -76,12 +74,12 @@ class TwoVariances(Task):
         """Coordinates in each block."""
         return dim // 2, dim - dim // 2
 
-    def draw_state(self, dim: int, generator: np.random.Generator) -> State:
+    def draw_states(self, dim: int, generator: np.random.Generator, count: int) -> State:
         """The statistics of w ~ N(0, I/dim)."""
         freedom = np.array(self.sizes(dim)) - 1
         return {
-            "m": generator.normal(size=2) / dim**0.5,
-            "r2": generator.chisquare(freedom) / dim,
+            "m": generator.normal(size=(count, 2)) / dim**0.5,
+            "r2": generator.chisquare(freedom, size=(count, 2)) / dim,
         }
 
 
@@ -138,7 +136,7 @@ class TwoVariancesChain(Chain):
     task: TwoVariances
     delta: Float[Array, ""]
     first_run: Index
-    freedom: Freedom
+    freedom: Float[Array, " 2"]
 
     @property
     def normals(self) -> int:
@@ -148,17 +146,18 @@ class TwoVariancesChain(Chain):
     def start(self, states: State) -> Carry:
         return jnp.asarray(states["m"].T), jnp.sqrt(jnp.asarray(states["r2"].T))
 
-    def step(
-        self, carry: Carry, noise: Float[Array, "j runs"], lengths: Float[Array, "blocks runs"]
-    ) -> Carry:
+    def step(self, carry: Carry, noise: Noise) -> Carry:
         m, r = carry
         task, delta = self.task, self.delta
         deviations = jnp.sqrt(task.variances)[:, None]
-        teacher, across, label = noise[:2], noise[2:4], noise[4]
+        normals = noise.normals
+        teacher, across, label = normals[:2], normals[2:4], normals[4]
         g = jnp.sum(deviations * ((m - task.signal) * teacher + r * across), axis=0)
         g = g - jnp.sqrt(task.noise) * label
         keep, reach = 1 - delta * task.ridge, delta * g * deviations
-        return keep * m - reach * teacher, jnp.hypot(keep * r - reach * across, reach * lengths)
+        return keep * m - reach * teacher, jnp.hypot(
+            keep * r - reach * across, reach * noise.lengths
+        )
 
     def observe(self, carry: Carry) -> dict[str, Float[Array, "runs ..."]]:
         return {"m": carry[0].T, "r2": carry[1].T ** 2}
@@ -167,11 +166,15 @@ class TwoVariancesChain(Chain):
 class TwoVariancesDirect(Process):
     """All coordinates; the teacher lies along the first of each block."""
 
-    lanes: ClassVar[int] = 32
     task: TwoVariances
     delta: Float[Array, ""]
     dim: int = eqx.field(static=True)
     first_run: Index
+
+    @property
+    def lanes(self) -> int:
+        """Runs that fit into a core's cache in most dimensions."""
+        return 32
 
     def start(self, states: State) -> Float[Array, "runs d"]:
         w = np.zeros((len(states["m"]), self.dim))
@@ -222,5 +225,5 @@ def two_variances_process(
     delta, first = jnp.asarray(step / dim), jnp.asarray(first_run)
     if method == "direct":
         return TwoVariancesDirect(as_arrays(task), delta, dim, first)
-    freedom = Freedom.of(*(size - 2 for size in task.sizes(dim)))
+    freedom = jnp.asarray([size - 2.0 for size in task.sizes(dim)])
     return TwoVariancesChain(task=as_arrays(task), delta=delta, first_run=first, freedom=freedom)

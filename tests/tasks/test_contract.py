@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from sgdlimits.tasks import MultiIndexFamily, SpikedTensor, Task
+from sgdlimits.tasks.base import BLOCK
 from tests.families.two_variances import TwoVariances
 from tests.tasks.instances import ARGUMENTS, CONCRETE, IDS, PARAMETERS, TASKS
 
@@ -66,16 +67,17 @@ def test_draws_depend_on_the_seed_and_on_nothing_else(task: Task) -> None:
 
 @every_task
 def test_a_run_is_the_same_whatever_the_others_are(task: Task) -> None:
-    many = task.random_states(50, 3, range(6))
-    part = task.random_states(50, 3, range(4, 6))
+    count = 2 * BLOCK + 3  # the first by itself, two blocks, and two runs of a third
+    many = task.random_states(50, 3, range(count))
+    part = task.random_states(50, 3, range(BLOCK - 1, count, 2))
     alone = task.random_state(50, 3)
     for name, shape in task.shapes.items():
-        assert many[name].shape == (6, *shape)
-        np.testing.assert_array_equal(many[name][4:], part[name])
+        assert many[name].shape == (count, *shape)
+        np.testing.assert_array_equal(many[name][BLOCK - 1 :: 2], part[name])
         np.testing.assert_array_equal(many[name][0], alone[name])
-        assert len(np.unique(many[name].reshape(6, -1)[:, 0])) == 6
-    assert {name: value.shape for name, value in task.check_state(many, runs=6).items()} == {
-        name: (6, *shape) for name, shape in task.shapes.items()
+        assert len(np.unique(many[name].reshape(count, -1)[:, 0])) == count
+    assert {name: value.shape for name, value in task.check_state(many, runs=count).items()} == {
+        name: (count, *shape) for name, shape in task.shapes.items()
     }
 
 

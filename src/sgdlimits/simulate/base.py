@@ -2,14 +2,15 @@
 
 import abc
 import functools
-from typing import ClassVar
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float, Int, PyTree
+import numpy as np
+from jaxtyping import Array, Float, Int, PyTree, UInt32
 
 from sgdlimits import _checks
 from sgdlimits._types import Index, State
+from sgdlimits.simulate.kernel import program_of_kernels
 from sgdlimits.tasks.base import Task
 
 Carry = PyTree[Float[Array, "..."]]
@@ -38,9 +39,12 @@ def process_of(task: Task, *, method: str, dim: int, step: float, first_run: int
 class Process(eqx.Module):
     """Independent runs of SGD on one task, advanced together."""
 
-    lanes: ClassVar[int]  # how many runs are advanced together
-
     # --- must implement -------------------------------------------------------------------------
+
+    @property
+    @abc.abstractmethod
+    def lanes(self) -> int:
+        """How many runs are advanced together."""
 
     @abc.abstractmethod
     def start(self, states: State) -> Carry:
@@ -55,11 +59,26 @@ class Process(eqx.Module):
         """The summary statistics, runs along axis 0."""
 
 
-@eqx.filter_jit
+def seed_words(seed: int) -> UInt32[np.ndarray, " 2"]:
+    """The key of ``jax.random`` with this seed, as words: made by NumPy, nothing to compile.
+
+    >>> seed_words(7)
+    array([0, 7], dtype=uint32)
+    """
+    if seed >= 2**64:
+        return np.random.SeedSequence(seed).generate_state(2)
+    return np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32)
+
+
+@program_of_kernels
 def observe_at(
-    process: Process, carry: Carry, key: Array, marks: Int[Array, " marks"]
+    process: Process,
+    carry: Carry,
+    words: UInt32[Array, " 2"],
+    marks: Int[Array, " marks"],
 ) -> tuple[Carry, dict[str, Float[Array, "records runs ..."]]]:
     """Advance from step marks[0] to marks[-1], observing at marks[1:] and nowhere else."""
+    key = jax.random.wrap_key_data(words, impl="threefry2x32")
 
     def interval(
         carry: Carry, ends: tuple[Index, Index]

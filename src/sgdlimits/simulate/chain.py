@@ -1,36 +1,28 @@
 """The exact chain: SGD in any dimension at a cost that does not depend on it."""
 
 import abc
-from typing import ClassVar
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, UInt32
 
 from sgdlimits._types import Index
-from sgdlimits.simulate import chi_square
+from sgdlimits.simulate import chi_square, noise
 from sgdlimits.simulate.base import Carry, Process
+from sgdlimits.simulate.kernel import as_one_kernel
 
 LANES = 128  # runs that share a stream of noise and are advanced together
-BLOCK = 32  # steps whose noise is drawn at once: it must fit into the cache
+_LENGTHS = 2**62  # from here on keys of a step are those of its chi-square numbers
 
 
-class Freedom(eqx.Module):
-    """Degrees of freedom of the chi-square numbers of a step.
+class Noise(NamedTuple):
+    """What a step consumes."""
 
-    >>> Freedom.of(40, 1000).few
-    (40, None)
-    """
-
-    dof: Float[Array, " blocks"]
-    few: tuple[int | None, ...] = eqx.field(static=True)  # those that are small, else None
-
-    @classmethod
-    def of(cls, *dof: int) -> "Freedom":
-        """From whole numbers."""
-        few = tuple(number if number < chi_square.FEW else None for number in dof)
-        return cls(jnp.asarray(dof, dtype=float), few)
+    normals: Float[Array, "j runs"]
+    uniform: Float[Array, " runs"]  # in (0, 1): which component a sample belongs to
+    lengths: Float[Array, "blocks runs"]  # roots of chi-square numbers
 
 
 class Chain(Process):
@@ -42,10 +34,9 @@ class Chain(Process):
     own the root of a chi-square number. Most tasks have one block.
     """
 
-    lanes: ClassVar[int] = LANES
     delta: eqx.AbstractVar[Float[Array, ""]]  # δ = step/dim
     first_run: eqx.AbstractVar[Index]
-    freedom: eqx.AbstractVar[Freedom]
+    freedom: eqx.AbstractVar[Float[Array, " blocks"]]  # degrees of freedom of each length
 
     # --- must implement -------------------------------------------------------------------------
 
@@ -55,40 +46,41 @@ class Chain(Process):
         """How many standard normal numbers a step consumes."""
 
     @abc.abstractmethod
-    def step(
-        self, carry: Carry, noise: Float[Array, "j runs"], lengths: Float[Array, "blocks runs"]
-    ) -> Carry:
+    def step(self, carry: Carry, noise: Noise) -> Carry:
         """One step of SGD."""
 
     # --- given ----------------------------------------------------------------------------------
 
+    @property
+    def lanes(self) -> int:
+        """As many as share a stream of noise."""
+        return LANES
+
     def advance(self, carry: Carry, key: Array, first: Index, last: Index) -> Carry:
-        """Draw noise block by block, each from the key of its own position in the run."""
-        key = jax.random.fold_in(key, self.first_run // LANES)
+        """Step i of a run draws from the key of its number: no state but the statistics."""
+        words = jax.random.key_data(key)
+        return as_one_kernel(_steps)(self, carry, words, first, last)
 
-        def block(index: Index, carry: Carry) -> Carry:
-            noise, lengths = self._noise(jax.random.fold_in(key, index))
-            start = index * BLOCK
-            return jax.lax.fori_loop(
-                jnp.maximum(first - start, 0),
-                jnp.minimum(last - start, BLOCK),
-                lambda i, carry: self.step(carry, noise[i], lengths[i]),
-                carry,
+    def noise(self, key: noise.Key, coefficients: list[Float[Array, " powers"]]) -> Noise:
+        """That of one step; ``coefficients`` are those of the chi-square numbers."""
+        blocks = len(coefficients)
+        normals, uniform = noise.normals_and_uniform(key, self.normals + blocks, self.lanes)
+        squares = [
+            chi_square.draw(noise.derived(key, _LENGTHS + number), z, dof, series)
+            for number, (z, dof, series) in enumerate(
+                zip(normals[self.normals :], self.freedom, coefficients, strict=True)
             )
+        ]
+        return Noise(normals[: self.normals], uniform, jnp.sqrt(jnp.stack(squares)))
 
-        return jax.lax.fori_loop(first // BLOCK, -(-last // BLOCK), block, carry)
 
-    def _noise(
-        self, key: Array
-    ) -> tuple[Float[Array, "block j runs"], Float[Array, "block blocks runs"]]:
-        blocks = len(self.freedom.few)
-        noise = jax.random.normal(key, (BLOCK, self.normals + blocks, LANES))
-        squares = []
-        for number, few in enumerate(self.freedom.few):
-            if few is None:
-                normal = noise[:, self.normals + number]
-                squares.append(chi_square.from_normal(normal, self.freedom.dof[number]))
-            else:
-                other = jax.random.fold_in(key, number)
-                squares.append(chi_square.from_uniforms(other, few, (BLOCK, LANES)))
-        return noise[:, : self.normals], jnp.sqrt(jnp.stack(squares, axis=1))
+def _steps(
+    process: Chain, carry: Carry, words: UInt32[Array, " 2"], first: Index, last: Index
+) -> Carry:
+    key = noise.derived((words[0], words[1]), process.first_run // process.lanes)
+    coefficients = [chi_square.series(dof) for dof in process.freedom]
+
+    def step(number: Index, carry: Carry) -> Carry:
+        return process.step(carry, process.noise(noise.derived(key, number), coefficients))
+
+    return jax.lax.fori_loop(first, last, step, carry)

@@ -1,8 +1,11 @@
-"""Chi-square random numbers from a fixed number of normal or uniform ones, without rejection."""
+"""Chi-square random numbers from normal or uniform ones, without rejection."""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
+
+from sgdlimits.simulate import noise
 
 FEW = 100  # below this many degrees of freedom, add up exponentials; from here on, the series
 
@@ -27,24 +30,58 @@ _SERIES: tuple[tuple[float, ...], ...] = (
 )
 
 
-def from_normal(z: Float[Array, "..."], dof: Float[Array, ""]) -> Float[Array, "..."]:
+# the same coefficients by powers of z, highest first: row j belongs to ε^{j+1}
+_BY_POWER = np.array([(0.0,) * (len(_SERIES) + 1 - len(row)) + row for row in _SERIES])
+
+
+def series(dof: Float[Array, ""]) -> Float[Array, " powers"]:
+    """Coefficients of x/n − 1 in powers of z, highest first."""
+    epsilon = jnp.sqrt(2 / dof)
+    powers = epsilon ** np.arange(1, len(_BY_POWER) + 1)
+    return jnp.sum(powers[:, None] * _BY_POWER, axis=0)
+
+
+def from_normal(
+    z: Float[Array, "..."], dof: Float[Array, ""], coefficients: Float[Array, " powers"]
+) -> Float[Array, "..."]:
     """A chi-square number with ``dof`` ≥ 100 degrees of freedom from a standard normal one.
 
-    The Cornish–Fisher series to eighth order: its distribution function is within 1e-10 of the
-    exact one at dof = 100 and within 2e-13 at dof = 500, far below what 10¹⁸ draws resolve.
+    ``coefficients`` are those of :func:`series`, to eighth order after Cornish and Fisher: the
+    distribution function is within 1e-10 of the exact one at dof = 100 and within 2e-13 at
+    dof = 500, far below what 10¹⁸ draws resolve.
     """
-    epsilon = jnp.sqrt(2 / dof)
     total = jnp.zeros_like(z)
-    for coefficients in reversed(_SERIES):
-        total = epsilon * (jnp.polyval(jnp.asarray(coefficients), z) + total)
+    for coefficient in coefficients:
+        total = total * z + coefficient
     return dof * (1 + total)
 
 
-def from_uniforms(key: Array, dof: int, shape: tuple[int, ...]) -> Float[Array, "..."]:
-    """Chi-square numbers with few degrees of freedom: exactly, two degrees per exponential."""
-    pairs, odd = divmod(dof, 2)
-    exponentials = jax.random.exponential(key, (pairs, *shape))
-    total = 2 * jnp.sum(exponentials, axis=0)
-    if odd:
-        total = total + jax.random.normal(jax.random.fold_in(key, 1), shape) ** 2
-    return total
+def from_uniforms(
+    key: noise.Key, z: Float[Array, " runs"], dof: Float[Array, ""]
+) -> Float[Array, " runs"]:
+    """Chi-square numbers with few degrees of freedom: exactly, two degrees per exponential.
+
+    An odd one out is the square of the standard normal number ``z``.
+    """
+
+    def add(pair: Array, total: Float[Array, " runs"]) -> Float[Array, " runs"]:
+        (word,) = noise.words(key, 1, len(z), first=pair)
+        return total + noise.squared_radius(word)
+
+    whole = dof.astype(int)
+    start = jnp.where(whole % 2 == 1, z**2, 0.0)
+    return jax.lax.fori_loop(0, whole // 2, add, start)
+
+
+def draw(
+    key: noise.Key,
+    z: Float[Array, " runs"],
+    dof: Float[Array, ""],
+    coefficients: Float[Array, " powers"],
+) -> Float[Array, " runs"]:
+    """A chi-square number for every run, from a standard normal one and, if need be, from more."""
+    return jax.lax.cond(
+        dof < FEW,
+        lambda: from_uniforms(key, z, dof),
+        lambda: from_normal(z, dof, coefficients),
+    )

@@ -4,15 +4,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
 from jaxtyping import Array, Float
 
-from sgdlimits._precision import as_arrays
+from sgdlimits._precision import as_arrays, staged
 from sgdlimits._types import Index, State
-from sgdlimits.simulate.chain import Chain, Freedom
+from sgdlimits.simulate import triangle
+from sgdlimits.simulate.chain import LANES, Chain, Noise
+from sgdlimits.simulate.kernel import computed_once
 from sgdlimits.tasks import MultiIndexFamily
 
-Carry = tuple[Float[Array, "K runs"] | None, Float[Array, "K r runs"], Float[Array, "K K runs"]]
+Carry = tuple[Float[Array, "K runs"] | None, Float[Array, "K r runs"], triangle.Triangle]
 
 
 class MultiIndexChain(Chain):
@@ -27,62 +28,62 @@ class MultiIndexChain(Chain):
     task: MultiIndexFamily
     delta: Float[Array, ""]
     first_run: Index
-    freedom: Freedom
-    triangle: Float[Array, "r r"]  # L with P = LLᵀ; anchor fields are L times orthonormal ones
+    freedom: Float[Array, " 1"]
+    root: Float[Array, "r r"]  # L with P = LLᵀ; anchor fields are L times orthonormal ones
     centers: Float[Array, "k r"]  # means of the orthonormal anchor fields
     spread: Float[Array, "r r"]  # square root of their covariance
-    thresholds: Float[Array, " k_less_one"]  # a normal number above the j-th is beyond component j
+    thresholds: Float[Array, " k_less_one"]  # a uniform number above the j-th is beyond component j
     correlated: bool = eqx.field(static=True)  # spread is not a multiple of the identity
 
     @property
+    def lanes(self) -> int:
+        """Fewer the wider: the square roots of all have to fit into a core's cache."""
+        K = self.task.width
+        return LANES if K <= 8 else 64 if K <= 16 else 32 if K <= 32 else 16
+
+    @property
     def normals(self) -> int:
-        """The component, the anchor fields, η, and the label noise."""
-        return 1 + len(self.task.anchors) + self.task.width + (self.task.labels is None)
+        """The anchor fields, η, and the label noise."""
+        return len(self.task.anchors) + self.task.width + (self.task.labels is None)
 
     def start(self, states: State) -> Carry:
         """Factor R and turn M to orthonormal coordinates."""
         inverse = np.linalg.inv(np.linalg.cholesky(np.asarray(self.task.gram)))
         M = np.moveaxis(states["M"] @ inverse.T, 0, -1)
-        C = np.moveaxis(_triangle(states["R"]), 0, -1)
-        v = jnp.asarray(states["v"].T) if self.task.trained else None
-        return v, jnp.asarray(M), jnp.asarray(C)
+        C = np.moveaxis(_square_roots(states["R"]), 0, -1)
+        v = staged(states["v"].T) if self.task.trained else None
+        return v, staged(M), triangle.triangle_of(C)
 
-    def step(
-        self, carry: Carry, noise: Float[Array, "j runs"], lengths: Float[Array, "blocks runs"]
-    ) -> Carry:
+    def step(self, carry: Carry, noise: Noise) -> Carry:
         """One step of SGD for (v, M, C)."""
-        task, delta, (rho,) = self.task, self.delta, lengths
-        K, r = task.width, len(task.anchors)
+        task, delta = self.task, self.delta
+        r, scale = len(task.anchors), 1 / jnp.sqrt(task.precision)
         v, M, C = carry
-        scale = 1 / jnp.sqrt(task.precision)
-        which, zeta, eta = noise[0], noise[1 : 1 + r], noise[1 + r : 1 + r + K]
+        zeta, eta = noise.normals[:r], noise.normals[r : r + task.width]
 
-        anchors = self._pick(which, self.centers) + self._spread(zeta)
-        orthogonal = scale * jnp.sum(C * eta[None], axis=1)
-        fields = jnp.sum(M * anchors[None], axis=1) + orthogonal
-        readout_gradient, g = self._gradients(fields, v, self._labels(which, anchors, noise[-1]))
-        # without this barrier XLA computes the gradient again for every one of its uses
-        g, rho = jax.lax.optimization_barrier((g, rho))
+        anchors = self._pick(noise.uniform, self.centers) + self._spread(zeta)
+        C, orthogonal, tau = triangle.gather(C, eta, noise.lengths[0])
+        fields = scale * orthogonal + sum(M[:, k] * anchors[k] for k in range(r))
+        labels = self._labels(noise.uniform, anchors, noise.normals[-1])
+        readout_gradient, g = computed_once(self._gradients)(fields, v, labels)
 
         keep = 1 - delta * task.ridge
         if v is not None and readout_gradient is not None:
             v = keep * v - delta * readout_gradient
         M = keep * M - delta * g[:, None] * anchors[None]
-        reach = delta * scale
-        tail = jnp.concatenate([-reach * eta, (reach * rho)[None]])
-        wide = jnp.concatenate([keep * C, jnp.zeros_like(C[:, :1])], axis=1)
-        C = _lower_triangle(wide + g[:, None] * tail[None])
+        last = jnp.where(tau > 0, keep / tau, 0.0) * orthogonal - (delta * scale * tau) * g
+        C = triangle.absorb(C, keep, last)
         if task.spherical:
-            norm = jnp.sqrt(jnp.sum(M**2, axis=1) + jnp.sum(C**2, axis=1))[:, None]
-            M, C = M / norm, C / norm
+            norm = jnp.sqrt(jnp.sum(M**2, axis=1) + triangle.squared_norms(C))
+            M, C = M / norm[:, None], triangle.divided(C, norm)
         return v, M, C
 
     def observe(self, carry: Carry) -> dict[str, Float[Array, "runs ..."]]:
         """The statistics v, M and R."""
         v, M, C = carry
         state = {} if v is None else {"v": v.T}
-        state["M"] = jnp.einsum("irn,sr->nis", M, self.triangle)
-        state["R"] = jnp.einsum("ikn,jkn->nij", C, C)
+        state["M"] = jnp.einsum("irn,sr->nis", M, self.root)
+        state["R"] = triangle.gram(C)
         return state
 
     def _pick(
@@ -108,7 +109,7 @@ class MultiIndexChain(Chain):
         if self.task.labels is not None:
             return self._pick(which, jnp.asarray(self.task.labels)[:, None])[0]
         component = jnp.sum(which[None] > self.thresholds[:, None], axis=0)
-        true = jnp.sum(self.triangle[:, :, None] * anchors[None], axis=1)
+        true = jnp.sum(self.root[:, :, None] * anchors[None], axis=1)
         return jax.vmap(self.task.label, (0, -1, 0))(component, true, noise)
 
     def _gradients(
@@ -135,35 +136,28 @@ def make_chain(task: MultiIndexFamily, dim: int, step: float, first_run: int) ->
     cumulative = np.cumsum(task.weights)[:-1]
     return MultiIndexChain(
         task=as_arrays(task),
-        delta=jnp.asarray(step / dim),
-        first_run=jnp.asarray(first_run),
-        freedom=Freedom.of(dim - r - task.width),
-        triangle=jnp.asarray(L),
-        centers=jnp.asarray(task.means @ L),
-        spread=jnp.asarray(spread),
-        thresholds=jnp.asarray(scipy.special.ndtri(cumulative)),
+        delta=staged(step / dim),
+        first_run=staged(first_run),
+        freedom=staged([float(dim - r - task.width)]),
+        root=staged(L),
+        centers=staged(task.means @ L),
+        spread=staged(spread),
+        thresholds=staged(cumulative),
         correlated=correlated,
     )
 
 
-def _lower_triangle(rows: Float[Array, "K m runs"]) -> Float[Array, "K K runs"]:
-    """L with LLᵀ = BBᵀ by modified Gram–Schmidt on the rows of B: backward stable row by row."""
-    K = rows.shape[0]
-    columns = []
-    for i in range(K):
-        squared = jnp.sum(rows[0] ** 2, axis=0)
-        inverse = jnp.where(squared == 0, 0.0, jax.lax.rsqrt(squared))
-        inverse = jnp.where(jnp.isfinite(squared), inverse, jnp.nan)  # overflow is divergence
-        unit = rows[0] * inverse
-        along = jnp.sum(rows * unit[None], axis=1)
-        columns.append(jnp.concatenate([jnp.zeros((i, along.shape[1])), along]))
-        rows = rows[1:] - along[1:, None] * unit[None]
-    return jnp.stack(columns, axis=1)
-
-
-def _triangle(R: np.ndarray) -> np.ndarray:
+def _square_roots(R: np.ndarray) -> np.ndarray:
     """Lower triangular square roots of positive semidefinite matrices, singular ones included."""
-    values, vectors = np.linalg.eigh(R)
-    root = vectors * np.sqrt(np.maximum(values, 0))[..., None, :]
-    upper = np.linalg.qr(np.swapaxes(root, -1, -2), mode="r")
-    return np.swapaxes(upper, -1, -2)
+    if np.array_equal(R, np.broadcast_to(R[:1], R.shape)):  # as most often where a start is given
+        return np.repeat(_square_root(R[0])[None], len(R), axis=0)
+    return np.stack([_square_root(matrix) for matrix in R])
+
+
+def _square_root(R: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.cholesky(R)
+    except np.linalg.LinAlgError:  # singular
+        values, vectors = np.linalg.eigh(R)
+        root = vectors * np.sqrt(np.maximum(values, 0))
+        return np.swapaxes(np.linalg.qr(root.T, mode="r"), 0, 1)

@@ -1,14 +1,12 @@
 """SGD on all coordinates of the weights of a multi-index task."""
 
-from typing import ClassVar
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sgdlimits._precision import as_arrays
+from sgdlimits._precision import as_arrays, staged
 from sgdlimits._types import Index, State
 from sgdlimits.simulate.base import Process
 from sgdlimits.tasks import MultiIndexFamily
@@ -22,13 +20,17 @@ class MultiIndexDirect(Process):
     The anchors lie in the first r coordinates, the rows of their Cholesky factor.
     """
 
-    lanes: ClassVar[int] = 32
     task: MultiIndexFamily
     delta: Float[Array, ""]
     dim: int = eqx.field(static=True)
     offset: Index  # number of the first run
     anchors: Float[Array, "r d"]
     spike: Float[Array, "r r"]  # square root of the covariance added to the anchor fields
+
+    @property
+    def lanes(self) -> int:
+        """Runs that fit into a core's cache in most dimensions."""
+        return 32
 
     def start(self, states: State) -> Carry:
         """Weights that realise the given v, M and R."""
@@ -98,8 +100,8 @@ def weights_from_state(task: MultiIndexFamily, states: State, dim: int) -> Carry
     W = np.zeros((states["R"].shape[0], K, dim))
     W[..., :r] = states["M"] @ np.linalg.inv(L).T
     W[..., r : r + K] = vectors * np.sqrt(np.maximum(values, 0))[..., None, :]
-    v = jnp.asarray(states["v"]) if task.trained else None
-    return v, jnp.asarray(W)
+    v = staged(states["v"]) if task.trained else None
+    return v, staged(W)
 
 
 def make_direct(task: MultiIndexFamily, dim: int, step: float, offset: int) -> MultiIndexDirect:
@@ -110,9 +112,9 @@ def make_direct(task: MultiIndexFamily, dim: int, step: float, offset: int) -> M
     values, vectors = np.linalg.eigh(task.spike)
     return MultiIndexDirect(
         as_arrays(task),
-        jnp.asarray(step / dim),
+        staged(step / dim),
         dim,
-        jnp.asarray(offset),
-        jnp.asarray(anchors),
-        jnp.asarray(vectors * np.sqrt(np.maximum(values, 0))),
+        staged(offset),
+        staged(anchors),
+        staged(vectors * np.sqrt(np.maximum(values, 0))),
     )

@@ -1,21 +1,25 @@
 """``simulate``: many runs of SGD on one task, as a labelled Dataset."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from sgdlimits import _checks, _cores, results
-from sgdlimits._precision import double_precision
+from sgdlimits._precision import double_precision, staged
 from sgdlimits._progress import Advance, progress
 from sgdlimits._types import Number, State, StateLike, WholeNumber, Word
-from sgdlimits.simulate.base import Process, observe_at, process_of
+from sgdlimits.simulate.base import Carry, Process, observe_at, process_of, seed_words
 from sgdlimits.tasks.base import Task
 
-GROUPS = 20  # calls into compiled code per chunk of runs: how often progress is reported
+# A call into compiled code cannot be interrupted, so calls are brief: they report progress too.
+BRIEF = 0.1  # seconds
+FIRST = 128  # steps in the first call
+RECORDS = 16  # recorded times in a call, at most: of any number of them the program is the same
 
 
 @double_precision
@@ -116,20 +120,29 @@ def _run_chunks(
     options: dict[str, Any] = {"method": method, "dim": dim, "step": step}
     lanes = process_of(task, first_run=0, **options).lanes
     chunks = range(0, runs, lanes)
-    key = jax.random.key(seed)
+    words, stop = staged(seed_words(seed)), threading.Event()
 
-    with progress(f"SGD ({method}), {runs} runs in dim {dim}", len(chunks) * GROUPS) as advance:
+    def begin(first: int) -> tuple[Process, Carry]:
+        chunk = {name: _padded(x[first : first + lanes], lanes) for name, x in starts.items()}
+        process = process_of(task, first_run=first, **options)
+        return process, process.start(chunk)
+
+    # no step at all: compiled here, or each of the threads would compile the same
+    nothing = staged(np.zeros(RECORDS + 1, np.int64))
+    jax.block_until_ready(observe_at(*begin(0), words, nothing))
+
+    with progress(f"SGD ({method}), {runs} runs in dim {dim}", len(chunks)) as advance:
 
         def one(first: int) -> State:
             with jax.enable_x64(True):
-                chunk = {
-                    name: _padded(x[first : first + lanes], lanes) for name, x in starts.items()
-                }
-                process = process_of(task, first_run=first, **options)
-                return _record_all(process, chunk, key, marks, advance)
+                return _record_all(*begin(first), words, marks, advance, stop)
 
         with ThreadPoolExecutor(max_workers=_cores.usable()) as pool:
-            parts = list(pool.map(one, chunks))
+            try:
+                parts = list(pool.map(one, chunks))
+            except BaseException:  # such as an interruption by the user
+                stop.set()
+                raise
     return {name: np.concatenate([part[name] for part in parts])[:runs] for name in starts}
 
 
@@ -139,22 +152,33 @@ def _padded(values: np.ndarray, size: int) -> np.ndarray:
 
 
 def _record_all(
-    process: Process, chunk: State, key: jax.Array, marks: np.ndarray, advance: Advance
+    process: Process,
+    carry: Carry,
+    words: jax.Array,
+    marks: np.ndarray,
+    advance: Advance,
+    stop: threading.Event,
 ) -> State:
-    """Record in groups of equal length, so that one compilation serves all."""
-    carry = process.start(chunk)
-    intervals = len(marks) - 1
-    size = -(-intervals // GROUPS)
-    groups = -(-intervals // size)
-    padded = np.concatenate([marks, np.full(groups * size - intervals, marks[-1])])
-    pieces = []
-    for group in range(groups):
-        piece = jnp.asarray(padded[group * size : (group + 1) * size + 1])
-        carry, seen = observe_at(process, carry, key, piece)
-        pieces.append({name: np.asarray(x) for name, x in seen.items()})
-        advance(GROUPS / groups)
-    joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in chunk}
-    return {name: np.moveaxis(x[:intervals], 1, 0) for name, x in joined.items()}
+    """The statistics at marks[1:], in calls as long as ``BRIEF``; ``stop`` ends them."""
+    pieces: list[State] = []
+    done, recorded, stride = 0, 0, FIRST
+    while recorded < len(marks) - 1 and not stop.is_set():
+        reach = min(done + stride, int(marks[-1]))
+        ends = marks[recorded + 1 : recorded + 1 + RECORDS]
+        ends = ends[ends <= reach]
+        if len(ends) == RECORDS:
+            reach = int(ends[-1])
+        rest = np.full(RECORDS - len(ends), reach)
+        began = perf_counter()
+        piece = staged(np.concatenate([[done], ends, rest]))
+        carry, seen = observe_at(process, carry, words, piece)
+        pieces.append({name: np.asarray(x)[: len(ends)] for name, x in seen.items()})
+        advance((reach - done) / marks[-1])
+        factor = BRIEF / (perf_counter() - began)
+        stride = max(1, int((reach - done) * min(max(factor, 0.25), 8.0)))
+        done, recorded = reach, recorded + len(ends)
+    names = pieces[0] if pieces else {}
+    return {name: np.moveaxis(np.concatenate([p[name] for p in pieces]), 1, 0) for name in names}
 
 
 def _dataset(

@@ -1,16 +1,15 @@
 """The exact chain of spiked tensors, and SGD on all their coordinates."""
 
-from typing import ClassVar
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from sgdlimits._precision import as_arrays
+from sgdlimits._precision import as_arrays, staged
 from sgdlimits._types import Index, State
 from sgdlimits.simulate.base import Process, process_of
-from sgdlimits.simulate.chain import Chain, Freedom
+from sgdlimits.simulate.chain import Chain, Noise
 from sgdlimits.tasks import SpikedTensor
 
 Carry = tuple[Float[Array, " runs"], Float[Array, " runs"]]  # m and r = √r2
@@ -22,7 +21,7 @@ class SpikedTensorChain(Chain):
     task: SpikedTensor
     delta: Float[Array, ""]
     first_run: Index
-    freedom: Freedom
+    freedom: Float[Array, " 1"]
 
     @property
     def normals(self) -> int:
@@ -31,15 +30,13 @@ class SpikedTensorChain(Chain):
 
     def start(self, states: State) -> Carry:
         """Keep r, not r2: a sum of squares loses nothing."""
-        return jnp.asarray(states["m"]), jnp.sqrt(jnp.asarray(states["r2"]))
+        return staged(states["m"]), staged(np.sqrt(states["r2"]))
 
-    def step(
-        self, carry: Carry, noise: Float[Array, "j runs"], lengths: Float[Array, "blocks runs"]
-    ) -> Carry:
+    def step(self, carry: Carry, noise: Noise) -> Carry:
         """One step of SGD for (m, r)."""
-        (m, r), (rho,) = carry, lengths
+        (m, r), (rho,) = carry, noise.lengths
         task, delta = self.task, self.delta
-        along, across, common = noise
+        along, across, common = noise.normals
         squared = m**2 + r**2
         isotropic, radial = task.noise_variances(squared)
         amplitude = delta * jnp.sqrt(isotropic)
@@ -57,17 +54,21 @@ class SpikedTensorChain(Chain):
 class SpikedTensorDirect(Process):
     """All coordinates of x, of which v is the first; the noise is a vector, not a tensor."""
 
-    lanes: ClassVar[int] = 32
     task: SpikedTensor
     delta: Float[Array, ""]
     dim: int = eqx.field(static=True)
     offset: Index  # number of the first run
 
+    @property
+    def lanes(self) -> int:
+        """Runs that fit into a core's cache in most dimensions."""
+        return 32
+
     def start(self, states: State) -> Float[Array, "runs d"]:
         """A vector with the given m and r2."""
-        m, r = jnp.asarray(states["m"]), jnp.sqrt(jnp.asarray(states["r2"]))
-        x = jnp.zeros((m.shape[0], self.dim))
-        return x.at[:, 0].set(m).at[:, 1].set(r)
+        x = np.zeros((len(states["m"]), self.dim))
+        x[:, 0], x[:, 1] = states["m"], np.sqrt(states["r2"])
+        return staged(x)
 
     def advance(
         self, carry: Float[Array, "runs d"], key: Array, first: Index, last: Index
@@ -99,9 +100,9 @@ def spiked_tensor_process(
     task: SpikedTensor, *, method: str, dim: int, step: float, first_run: int
 ) -> Process:
     """One process for each method."""
-    delta, first = jnp.asarray(step / dim), jnp.asarray(first_run)
+    delta, first = staged(step / dim), staged(first_run)
     if method == "direct":
         return SpikedTensorDirect(as_arrays(task), delta, dim, first)
     return SpikedTensorChain(
-        task=as_arrays(task), delta=delta, first_run=first, freedom=Freedom.of(dim - 2)
+        task=as_arrays(task), delta=delta, first_run=first, freedom=staged([dim - 2.0])
     )

@@ -14,6 +14,8 @@ from sgdlimits import _checks
 from sgdlimits._types import State, StateLike, WholeNumber
 from sgdlimits.tasks.layout import Layout
 
+BLOCK = 512  # random states that are drawn together
+
 
 class _Quiet(type(eqx.Module)):  # type: ignore[misc]
     """Leaves the machinery of equinox out of ``help(task)``, which lists what ``dir`` does."""
@@ -42,8 +44,11 @@ class Task(eqx.Module, metaclass=_Quiet):
         """The smallest data dimension in which every state exists."""
 
     @abc.abstractmethod
-    def draw_state(self, dim: int, generator: np.random.Generator) -> State:
-        """One draw of the statistics of weights with independent N(0, 1/dim) entries."""
+    def draw_states(self, dim: int, generator: np.random.Generator, count: int) -> State:
+        """The statistics of weights with independent N(0, 1/dim) entries, ``count`` times.
+
+        Draws lie along a leading axis.
+        """
 
     # --- only needed where the statistics obey a constraint -------------------------------------
 
@@ -67,7 +72,8 @@ class Task(eqx.Module, metaclass=_Quiet):
         Random ones, with overlaps from microscopic to of order one.
         """
         dims = (self.least_dim + 1, self.least_dim + 10, 1000)
-        parts = [self.random_states(dims[i % 3], seed, range(i, i + 1)) for i in range(count)]
+        generators = [np.random.default_rng([seed, i]) for i in range(count)]
+        parts = [self.draw_states(dims[i % 3], g, 1) for i, g in enumerate(generators)]
         return {name: np.concatenate([part[name] for part in parts]) for name in self.shapes}
 
     # --- given ----------------------------------------------------------------------------------
@@ -90,17 +96,26 @@ class Task(eqx.Module, metaclass=_Quiet):
         Returns:
             The state, a dict of float64 arrays.
         """
-        return self.random_states(dim, seed, runs=range(1), batched=False)
+        states = self.random_states(dim, seed, runs=range(1))
+        return {name: value[0] for name, value in states.items()}
 
-    def random_states(
-        self, dim: WholeNumber, seed: WholeNumber, runs: range, *, batched: bool = True
-    ) -> State:
-        """Draw one state for each run; run i is the same whatever the other runs are."""
+    def random_states(self, dim: WholeNumber, seed: WholeNumber, runs: range) -> State:
+        """Draw one state for each run; run i is the same whatever the other runs are.
+
+        Run 0 is drawn by itself; those after it are drawn in blocks, always whole ones.
+        """
         dim, seed = self.check_dim(dim), _checks.integer("seed", seed, least=0)
-        states = [self.draw_state(dim, np.random.default_rng([seed, run])) for run in runs]
-        if not batched:
-            return states[0]
-        return {name: np.stack([state[name] for state in states]) for name in self.shapes}
+        numbers = np.asarray(runs, dtype=int)
+        states = {name: np.empty((len(numbers), *shape)) for name, shape in self.shapes.items()}
+        blocks = -(-numbers // BLOCK)  # 0 for run 0, b for those from (b − 1)·BLOCK + 1
+        for block in np.unique(blocks):
+            generator = np.random.default_rng([seed, block])
+            drawn = self.draw_states(dim, generator, BLOCK if block else 1)
+            mine = blocks == block
+            places = (numbers[mine] - 1) % BLOCK if block else numbers[mine]
+            for name, values in states.items():
+                values[mine] = drawn[name][places]
+        return states
 
     def check_dim(self, dim: WholeNumber) -> int:
         """Return ``dim`` if this task exists in that dimension, else raise InputError."""

@@ -137,17 +137,20 @@ class MultiIndexFamily(Task):
         """Weights and anchors must fit side by side: K + r."""
         return self.width + len(self.anchors)
 
-    def draw_state(self, dim: int, generator: np.random.Generator) -> State:
+    def draw_states(self, dim: int, generator: np.random.Generator, count: int) -> State:
         """M has rows N(0, P/dim); R is Wishart, drawn by Bartlett's triangle."""
         K, r = self.width, len(self.anchors)
-        state = {"v": generator.normal(size=K)} if self.trained else {}
-        M = generator.normal(size=(K, r)) @ np.linalg.cholesky(self.gram).T
-        C = np.tril(generator.normal(size=(K, K)), -1)
-        C[np.diag_indices(K)] = np.sqrt(generator.chisquare(dim - r - np.arange(K)))
-        scale = np.full((K, 1), dim**-0.5)
+        state = {"v": generator.normal(size=(count, K))} if self.trained else {}
+        M = generator.normal(size=(count, K, r)) @ np.linalg.cholesky(self.gram).T
+        C = np.tril(generator.normal(size=(count, K, K)), -1)
+        diagonal = np.arange(K)
+        squares = generator.chisquare(dim - r - diagonal, size=(count, K))
+        C[:, diagonal, diagonal] = np.sqrt(squares)
+        scale = np.full((count, K, 1), dim**-0.5)
         if self.spherical:
-            scale = 1 / np.sqrt(self.squared_norms(M, C @ C.T))[:, None]
-        return state | {"M": scale * M, "R": (scale * C) @ (scale * C).T}
+            norms = self.squared_norms(M, C @ np.swapaxes(C, -1, -2))
+            scale = 1 / np.sqrt(norms)[..., None]
+        return state | {"M": scale * M, "R": (scale * C) @ np.swapaxes(scale * C, -1, -2)}
 
     def squared_norms(self, M: Any, R: Any) -> Any:
         """Squared norms of the rows of W: diag(M P⁻¹ Mᵀ + R)."""

@@ -54,11 +54,11 @@ class SpikedTensor(Task):
         """The signal and one direction orthogonal to it."""
         return 2
 
-    def draw_state(self, dim: int, generator: np.random.Generator) -> State:
+    def draw_states(self, dim: int, generator: np.random.Generator, count: int) -> State:
         """The statistics of x ~ N(0, I/dim)."""
         return {
-            "m": np.asarray(generator.normal() / dim**0.5),
-            "r2": np.asarray(generator.chisquare(dim - 1) / dim),
+            "m": generator.normal(size=count) / dim**0.5,
+            "r2": generator.chisquare(dim - 1, size=count) / dim,
         }
 
     def search_states(self, count: int, seed: int) -> State:
