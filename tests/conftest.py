@@ -1,11 +1,11 @@
 """Shapes and types in signatures are checked at run time in every test; workers share the cores."""
 
+import ctypes
 import gc
 import os
 import warnings
 
 # before the hook: while it imports the package, it looks for its own bytecode of all else as well
-import diffrax  # noqa: F401
 import jax
 import matplotlib.figure  # noqa: F401
 import scipy.optimize
@@ -47,7 +47,8 @@ with warnings.catch_warnings():
 
 # Each compiled program holds some fifteen memory maps, of which Linux allows a process 65 530:
 # beyond that JAX crashes. A worker that comes near forgets its programs.
-MOST_PROGRAMS = 1_500
+MOST_PROGRAMS = 800
+LIBC = ctypes.CDLL(None)
 COMPILED = "/jax/core/compile/backend_compile_duration"
 held = 0
 
@@ -67,3 +68,6 @@ def pytest_runtest_teardown() -> None:
     if held > MOST_PROGRAMS:
         held = 0
         jax.clear_caches()
+        gc.collect()
+        if hasattr(LIBC, "malloc_trim"):  # what is free goes back to the system
+            LIBC.malloc_trim(0)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 FLAT_SQUARE = 1e-13  # squared singular values below this, relative to all, are not inverted
@@ -22,6 +23,17 @@ def least_norm_step(slope: Float[Array, "m n"], value: Float[Array, " m"]) -> Fl
     square = slope @ slope.T
     square += FLAT_SQUARE * jnp.trace(square) * jnp.eye(len(value)) + TINY
     return -slope.T @ jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(square), True), value)
+
+
+def least_norm(slope: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """The same for NumPy arrays.
+
+    >>> least_norm(np.array([[3.0, 4.0]]), np.array([25.0])).round(6)
+    array([-3., -4.])
+    """
+    square = slope @ slope.T
+    square += (FLAT_SQUARE * np.trace(square) + TINY) * np.eye(len(value))
+    return -slope.T @ np.linalg.solve(square, value)
 
 
 def damped(

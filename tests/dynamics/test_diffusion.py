@@ -188,3 +188,18 @@ def test_closed_diffusion_of_twenty_neurons() -> None:
 def _ends(task: sl.tasks.MultiIndexFamily) -> list[int]:
     sizes = [int(np.prod(task.shapes[name])) for name in task.shapes][:-1]
     return list(np.cumsum(sizes))
+
+
+def test_the_diffusion_of_erf_units_is_a_sum_and_says_its_error() -> None:
+    """Only their drift has a closed form: an error of zero was stated."""
+    task = sl.tasks.TeacherStudent(teacher_width=1, student_width=2)
+    state = task.random_state(100, 0)
+    state = {"M": 6 * state["M"], "R": 36 * state["R"]}
+    coarse, fine = (sl.effective_dynamics(task, nodes=nodes) for nodes in (2**8, 2**14))
+    gap = np.abs(coarse.diffusion(state) - fine.diffusion(state))
+    error = coarse.diffusion_error(state)
+    assert np.max(gap) > 1e-6
+    assert np.max(gap) < 3 * np.max(error)
+    squares = sl.tasks.PhaseRetrieval(width=2)
+    closed = sl.effective_dynamics(squares).diffusion_error(squares.random_state(100, 0))
+    assert np.max(closed) == 0

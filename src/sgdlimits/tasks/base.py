@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -52,9 +51,9 @@ class Task(eqx.Module, metaclass=_Quiet):
 
     # --- only needed where the statistics obey a constraint -------------------------------------
 
-    def constraint(self, state: Mapping[str, Any]) -> Float[Array, " m"]:
+    def constraint(self, state: Mapping[str, Any]) -> Float[Array | np.ndarray, " m"]:
         """What vanishes at every state, such as squared norms minus one on the sphere."""
-        return jnp.zeros(0)
+        return np.zeros(0)
 
     def project(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """The nearest state, for arrays of NumPy or JAX, with leading axes or without."""

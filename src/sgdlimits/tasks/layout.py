@@ -140,45 +140,48 @@ class Layout:
 
     # --- flat coordinates -----------------------------------------------------------------------
 
-    def ravel(self, state: Mapping[str, Any]) -> Float[Array | np.ndarray, " n"]:
+    def ravel(self, state: Mapping[str, Any]) -> Float[Array | np.ndarray, "*lead n"]:
         """Flatten a state; of symmetric matrices only the upper triangle is kept.
 
-        A state of NumPy arrays gives a NumPy array, without a program to compile.
+        Arrays may have leading axes. NumPy gives NumPy, without a program to compile.
         """
         values = [state[statistic.name] for statistic in self.statistics]
-        xp = jnp if any(isinstance(value, jax.Array) for value in values) else np
-        parts = [
-            xp.asarray(value)[statistic.entries].ravel()
-            for statistic, value in zip(self.statistics, values, strict=True)
-        ]
-        return xp.concatenate(parts)
+        xp: Any = jnp if any(isinstance(value, jax.Array) for value in values) else np
+        parts = []
+        for statistic, value in zip(self.statistics, values, strict=True):
+            array = xp.asarray(value)
+            lead = array.shape[: array.ndim - len(statistic.shape)]
+            parts.append(array[(..., *statistic.entries)].reshape(*lead, -1))
+        return xp.concatenate(parts, axis=-1)
 
     def unravel(
-        self, vector: Float[Array | np.ndarray, " n"]
+        self, vector: Float[Array | np.ndarray, "*lead n"]
     ) -> dict[str, Float[Array | np.ndarray, "..."]]:
-        """The state that flattens to ``vector``."""
+        """The state that flattens to ``vector``, or states to vectors along leading axes."""
         state, start = {}, 0
         for statistic in self.statistics:
             size = len(statistic.flat_names)
-            part = vector[start : start + size]
+            part = vector[..., start : start + size]
             start += size
             if statistic.symmetric:
-                state[statistic.name] = part[statistic.places]
+                state[statistic.name] = part[..., statistic.places]
             else:
-                state[statistic.name] = part.reshape(statistic.shape)
+                state[statistic.name] = part.reshape((*part.shape[:-1], *statistic.shape))
         return state
 
     # --- what makes it a state ------------------------------------------------------------------
 
-    def smallest(self, state: Mapping[str, Any]) -> Float[Array, ""]:
+    def smallest(self, state: Mapping[str, Any]) -> Float[Array | np.ndarray, ""]:
         """The smallest number or eigenvalue among the statistics that must not be negative."""
-        smallest = [
-            jnp.min(jnp.linalg.eigvalsh(value) if statistic.symmetric else value)
-            for statistic in self.statistics
-            if statistic.nonnegative
-            for value in [jnp.asarray(state[statistic.name])]
+        chosen = [statistic for statistic in self.statistics if statistic.nonnegative]
+        traced = any(isinstance(state[statistic.name], jax.Array) for statistic in chosen)
+        xp: Any = jnp if traced else np
+        values = [(statistic, xp.asarray(state[statistic.name])) for statistic in chosen]
+        least = [
+            xp.min(xp.linalg.eigvalsh(value) if statistic.symmetric else value)
+            for statistic, value in values
         ]
-        return jnp.min(jnp.stack([jnp.asarray(jnp.inf), *smallest]))
+        return xp.asarray(xp.min(xp.stack([xp.asarray(xp.inf), *least])))
 
     def clip(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """The nearest state: negative numbers and eigenvalues become zero where they must not be.

@@ -158,7 +158,7 @@ class MultiIndexFamily(Task):
         inside = xp.sum(M * (M @ xp.linalg.inv(xp.asarray(self.gram))), axis=-1)
         return inside + xp.diagonal(R, axis1=-2, axis2=-1)
 
-    def constraint(self, state: Mapping[str, Any]) -> Float[Array, " m"]:
+    def constraint(self, state: Mapping[str, Any]) -> Float[Array | np.ndarray, " m"]:
         """On the sphere, ‖W_i‖² − 1."""
         if not self.spherical:
             return super().constraint(state)

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
@@ -27,8 +25,8 @@ def to_dataset(
     ``are_states=False`` the vectors are not states, such as deviations, and are left as they are.
     """
     layout, batched = model.task.layout, values.ndim == 3
-    unravel = jax.vmap(jax.vmap(model.unravel))
-    states = as_state(unravel(jnp.asarray(values if batched else values[None])))
+    values = np.asarray(values)
+    states = as_state(layout.unravel(values if batched else values[None]))
     if are_states:
         states = as_state(model.task.project(states))
     lead: tuple[str, ...] = ("run", "time") if batched else ("time",)

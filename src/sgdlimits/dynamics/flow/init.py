@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from sgdlimits._types import State, StateLike
 from sgdlimits.dynamics.model import Model
@@ -35,9 +35,8 @@ def start_vectors(
 
 def flat(model: Model, states: State, batch: int | None) -> jax.Array:
     """Checked states as vectors, always with a leading axis."""
-    if batch is None:
-        return model.ravel(states)[None]
-    return jax.vmap(model.ravel)({name: jnp.asarray(x) for name, x in states.items()})
+    vectors = np.asarray(model.task.layout.ravel(states))
+    return jax.device_put(vectors[None] if batch is None else vectors)
 
 
 def _depth(value: Any) -> int:

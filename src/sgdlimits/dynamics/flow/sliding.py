@@ -5,97 +5,98 @@ field of a component's mean is a switch. A solution may cross such a surface, or
 from both sides and stay there. An adaptive solver that does not know this takes ever smaller steps.
 """
 
-from typing import NamedTuple
+import numpy as np
+from jaxtyping import Bool, Float
 
-import diffrax
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
-
-from sgdlimits._compiled import compiled
-from sgdlimits.dynamics.model import Model
+from sgdlimits.dynamics.flow.runge_kutta import EXPONENT, error_of, stages
+from sgdlimits.dynamics.model import Table
 
 LANDED = 1e-11  # a switch this close to zero is on the surface
-MAX_STEPS = 100_000  # between two recorded times
+FIRST_STEP = 1e-3
+MAX_STEPS = 100_000
 
 
-class Progress(NamedTuple):
-    """Where the solution is, the sign under which each switch is held, and the next step to try."""
-
-    time: Float[Array, ""]
-    vector: Float[Array, " n"]
-    signs: Float[Array, "..."]  # +1, −1, or 0: on the surface
-    step: Float[Array, ""]
-    attempts: Int[Array, ""]
-
-
-@compiled
 def sliding_solutions(
-    model: Model, starts: Float[Array, "runs n"], times: Float[Array, " t"]
-) -> tuple[Float[Array, "runs t n"], Bool[Array, " runs"]]:
-    """Solve du/dt = h(u) from every start; switches that start at zero stay there (sign(0) = 0)."""
+    table: Table,
+    starts: Float[np.ndarray, "runs n"],
+    times: Float[np.ndarray, " t"],
+    rtol: float,
+    atol: float,
+) -> tuple[Float[np.ndarray, "runs t n"], Bool[np.ndarray, " runs"]]:
+    """Solve du/dt = h(u) from every start; switches that start at zero stay there (sign(0) = 0).
 
-    def one(start: Float[Array, " n"]) -> tuple[Float[Array, "t n"], Bool[Array, ""]]:
-        first = Progress(
-            times[0], start, jnp.sign(model.switches(start)), jnp.asarray(1e-3), jnp.asarray(0)
-        )
+    Each step is one of Runge and Kutta with the signs of all switches held. Where one of them would
+    change, the step is cut short until it ends on the surface.
+    """
+    values = np.full((len(starts), len(times), starts.shape[1]), np.nan)
+    values[:, 0] = starts
+    t, u, signs = np.full(len(starts), times[0]), starts.copy(), np.sign(table.switches(starts))
+    step, record = np.full(len(starts), FIRST_STEP), np.ones(len(starts), int)
+    usual = step.copy()  # the step before one was cut short to end on a surface
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(MAX_STEPS):
+            rows = np.flatnonzero((record < len(times)) & np.all(np.isfinite(u), axis=1))
+            if len(rows) == 0:
+                break
+            end = times[record[rows]]
+            h = np.minimum(step[rows], end - t[rows])
+            tried = _Attempt(table, u[rows], signs[rows], h, rtol, atol)
+            moved = tried.moved
+            # a step cut short by the time of a record says nothing about the next one
+            kept = moved & (h < step[rows])
+            step[rows] = np.where(kept, np.maximum(tried.next_step, step[rows]), tried.next_step)
+            step[rows] = np.where(tried.landed, np.maximum(usual[rows], step[rows]), step[rows])
+            usual[rows] = np.where(tried.early, np.maximum(usual[rows], h), step[rows])
+            t[rows] = np.where(moved, np.where(h >= end - t[rows], end, t[rows] + h), t[rows])
+            u[rows[moved]], signs[rows[moved]] = tried.vectors[moved], tried.signs[moved]
+            arrived = rows[moved & (t[rows] >= end)]
+            values[arrived, record[arrived]] = u[arrived]
+            record[arrived] += 1
+    return values, record == len(times)
 
-        def interval(
-            state: Progress, end: Float[Array, ""]
-        ) -> tuple[Progress, tuple[Float[Array, " n"], Bool[Array, ""]]]:
-            state = jax.lax.while_loop(
-                lambda s: (
-                    (s.time < end) & (s.attempts < MAX_STEPS) & jnp.all(jnp.isfinite(s.vector))
-                ),
-                lambda s: _attempt(model, s, end),
-                state._replace(attempts=jnp.asarray(0)),
-            )
-            arrived = state.time >= end
-            return state, (jnp.where(arrived, state.vector, jnp.nan), arrived)
 
-        _, (vectors, finished) = jax.lax.scan(interval, first, times[1:])
-        return jnp.concatenate([start[None], vectors]), jnp.all(finished)
+class _Attempt:
+    """A step from every row, and what became of the switches.
 
-    return jax.vmap(one)(starts)
+    Attributes:
+        moved: which rows may take it: those whose error is small and that end on no wrong side.
+        early: which would, but have passed a surface.
+        landed: which end on one.
+        vectors: where it leads.
+        signs: of the switches there, 0 for those that stay on their surface.
+        next_step: the step to take after it, or in its place.
+    """
 
+    def __init__(
+        self,
+        table: Table,
+        u: np.ndarray,
+        signs: np.ndarray,
+        h: np.ndarray,
+        rtol: float,
+        atol: float,
+    ):
+        def rates(vectors: np.ndarray) -> np.ndarray:
+            return table.held(vectors, signs)
 
-def _attempt(model: Model, state: Progress, end: Float[Array, ""]) -> Progress:
-    """Try one Runge–Kutta step with the signs held; stop it where a switch would change sign."""
-    rtol, atol = model.tolerance
-    step = jnp.minimum(state.step, end - state.time)
-    solver = diffrax.Tsit5()
-    term = diffrax.ODETerm(lambda _, u, signs: model.drift_with_signs(u, signs))
-    after = state.time + step
-    memory = solver.init(term, state.time, after, state.vector, state.signs)
-    vector, difference, _, _, _ = solver.step(
-        term, state.time, after, state.vector, state.signs, memory, made_jump=True
-    )
-    scale = atol + rtol * jnp.maximum(jnp.abs(vector), jnp.abs(state.vector))
-    error = jnp.sqrt(jnp.mean((difference / scale) ** 2))
-    accurate = error <= 1
-
-    before, now = model.switches(state.vector), model.switches(vector)
-    crossed = (state.signs != 0) & (now * state.signs < 0)
-    early = accurate & jnp.any(crossed & (jnp.abs(now) > LANDED))  # too far: aim at the surface
-    landed = crossed & accurate & ~early
-    # the other side either carries a switch away, or pushes it back: then it stays
-    other = jnp.where(landed, -state.signs, state.signs)
-    drift = model.drift_with_signs(vector, other)
-    _, velocity = jax.jvp(model.switches, (vector,), (drift,))
-    stays = landed & (velocity * other <= 0)
-    signs = jnp.where(stays, 0.0, other)
-    vector = model.onto_switches(vector, stays)
-
-    share = jnp.where(crossed, jnp.abs(before) / (jnp.abs(before) + jnp.abs(now)), 1.0)
-    growth = jnp.clip(0.9 * (error + 1e-12) ** -0.2, 0.2, 5.0)
-    next_step = jnp.where(early, step * jnp.min(share) * (1 + 1e-9) + 1e-14, step * growth)
-    moved = accurate & ~early
-    # a step cut short by the end of an interval says nothing about the next one
-    reached = jnp.where(step >= end - state.time, end, after)
-    return Progress(
-        time=jnp.where(moved, reached, state.time),
-        vector=jnp.where(moved, vector, state.vector),
-        signs=jnp.where(moved, signs, state.signs),
-        step=jnp.where(moved & (step < state.step), jnp.maximum(next_step, state.step), next_step),
-        attempts=state.attempts + 1,
-    )
+        k, new = stages(rates, u, rates(u), h)
+        error = error_of(k, h, u, new, rtol, atol)
+        accurate = (error <= 1) & np.all(np.isfinite(new), axis=1)
+        before, now = table.switches(u), table.switches(new)
+        crossed = (signs != 0) & (now * signs < 0)
+        others = tuple(range(1, signs.ndim))
+        self.early = accurate & np.any(crossed & (np.abs(now) > LANDED), axis=others)
+        self.moved = accurate & ~self.early
+        landed = crossed & self.moved.reshape(-1, *[1] * (signs.ndim - 1))
+        self.landed = np.any(landed, axis=others)
+        # the other side either carries a switch away, or pushes it back: then it stays
+        other = np.where(landed, -signs, signs)
+        stays = np.zeros_like(landed)
+        if np.any(landed):
+            stays = landed & (table.switching(new, table.held(new, other)) * other <= 0)
+        self.signs = np.where(stays, 0.0, other)
+        self.vectors = table.onto_switches(new, stays)
+        share = np.where(crossed, np.abs(before) / (np.abs(before) + np.abs(now)), 1.0)
+        aimed = h * np.min(share, axis=others, initial=1.0) * (1 + 1e-9) + 1e-14
+        growth = np.where(np.isfinite(error), 0.9 * (error + 1e-12) ** EXPONENT, 0.2)
+        self.next_step = np.where(self.early, aimed, h * np.clip(growth, 0.2, 5.0))

@@ -3,7 +3,6 @@
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
@@ -14,18 +13,17 @@ from sgdlimits._types import Number, Numbers, StateLike, WholeNumber
 from sgdlimits._warn import warn
 from sgdlimits.dynamics.flow.dataset import to_dataset
 from sgdlimits.dynamics.flow.init import start_vectors
+from sgdlimits.dynamics.flow.runge_kutta import integrate
 from sgdlimits.dynamics.flow.sliding import sliding_solutions
-from sgdlimits.dynamics.flow.smooth import solutions
-from sgdlimits.dynamics.model import Limit, Model
+from sgdlimits.dynamics.model import Limit, Model, Table
 
 CHATTER = 1e-3  # least time step where the drift jumps and nothing is known about the jump
 CHECKS = 4  # times after the start at which the rule is checked
 GAIN = 0.5  # another rule must have at most this part of the error, else all is in vain
 SEEN = 3  # runs that are looked at, at each of them
-PAD = 1e-9  # spacing of times that are added and thrown away
 STEP = 0.1  # part of the error of expectations that one step may have
 TO_ZERO = 0.01  # absolute tolerance over relative one
-TOGETHER = 32  # solutions at once where every drift is a sum over many nodes
+TOGETHER = 64  # solutions at once where every drift is a sum over many nodes
 
 
 @double_precision
@@ -57,7 +55,8 @@ def solve(  # noqa: D417 - a method: self needs no word
     (1.0, 1.0)
     """
     grid = _even_times(time, points) if times is None else _given_times(times)
-    starts, batch = start_vectors(self.model, self.task, init)
+    vectors, batch = start_vectors(self.model, self.task, init)
+    starts = np.asarray(vectors)
     values, finished, error = _followed(self, starts, grid)
     self.warn_if_poor(error, "along this solution")
     if batch is None and not bool(finished[0]):
@@ -70,8 +69,8 @@ def solve(  # noqa: D417 - a method: self needs no word
 
 
 def _followed(
-    limit: Limit, starts: jax.Array, grid: np.ndarray
-) -> tuple[jax.Array, jax.Array, float]:
+    limit: Limit, starts: np.ndarray, grid: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Solutions by rules that are renewed where they are no longer accurate, and their error.
 
     Expectations are checked at a few times. Where the error of the rule is larger than was asked
@@ -79,7 +78,7 @@ def _followed(
     rule that suits the state there.
     """
     model, error = limit.suited(starts)
-    values, finished = follow(model, starts, jnp.asarray(grid), limit.rtol)
+    values, finished = follow(model, starts, grid, limit.rtol)
     if model.exact:
         return values, finished, 0.0
     times = np.linspace(0, len(grid) - 1, CHECKS + 1).round().astype(int)
@@ -95,18 +94,15 @@ def _followed(
         worst = max(worst, error, *errors[: poor[0]])
         model, checked = better, checked + poor[0]
         first = int(times[checked])
-        # later times again, padded so that one program serves all
-        rest = grid[first:]
-        padded = np.append(rest, rest[-1] + PAD * np.arange(1, first + 1))
-        again, finished = follow(model, values[:, first], jnp.asarray(padded - rest[0]), limit.rtol)
-        values = jnp.concatenate([values[:, :first], again[:, : len(rest)]], axis=1)
+        again, finished = follow(model, values[:, first], grid[first:], limit.rtol)
+        values = np.concatenate([values[:, :first], again], axis=1)
         checked += 1
     return values, finished, max(worst, *errors, 0.0)
 
 
-def _error_at(model: Model, vectors: jax.Array) -> float:
+def _error_at(model: Model, vectors: np.ndarray) -> float:
     """The largest error at some of the vectors, relative to the terms of the drift."""
-    finite = np.flatnonzero(np.asarray(jnp.all(jnp.isfinite(vectors), axis=1)))
+    finite = np.flatnonzero(np.all(np.isfinite(vectors), axis=1))
     if len(finite) == 0:
         return 0.0
     few = finite[np.unique(np.linspace(0, len(finite) - 1, SEEN).round().astype(int))]
@@ -114,34 +110,35 @@ def _error_at(model: Model, vectors: jax.Array) -> float:
 
 
 def follow(
-    model: Model, starts: jax.Array, times: jax.Array, rtol: float = 0.0
-) -> tuple[jax.Array, jax.Array]:
+    model: Model, starts: Any, times: Any, rtol: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Solve du/dt = h(u) from every start; values at ``times``, and which reached the last.
 
     Where expectations have an error of ``rtol`` a step may have a tenth of it; else its tolerance
     is the model's own, below which the drift is no longer smooth.
     """
-    if model.motion == "sliding":
-        return sliding_solutions(model, starts, times)
+    starts, times = np.asarray(starts), np.asarray(times)
     relative, absolute = model.tolerance
+    table = Table(model)
+    if table.slides:
+        return sliding_solutions(table, starts, times, relative, absolute)
     if not model.exact:
         relative, absolute = max(relative, STEP * rtol), max(absolute, STEP * TO_ZERO * rtol)
-    least_step = CHATTER if model.motion == "chattering" else None
-    return solutions(model, starts, times, jnp.array([relative, absolute]), least_step)
+    least_step = CHATTER if model.motion == "chattering" else 0.0
+    return integrate(table.drift, starts, times, relative, absolute, least_step)
 
 
 def ends_of(model: Model, starts: jax.Array, time: float) -> np.ndarray:
-    """Where the starts are after ``time``, NaN if they diverge; in one solve if memory allows."""
+    """Where the starts are after ``time``, NaN if they diverge."""
     count = len(starts)
-    size = count if model.exact else min(count, TOGETHER)
-    rows = np.minimum(np.arange(-(-count // size) * size), count - 1).reshape(-1, size)
+    rows = np.array_split(np.arange(count), 1 if model.exact else -(-count // TOGETHER))
     parts = []
     with progress("following starts", len(rows)) as advance:
         for chunk in rows:
-            values, finished = follow(model, starts[chunk], jnp.linspace(0.0, time, 2))
-            parts.append(np.where(np.asarray(finished)[:, None], np.asarray(values[:, -1]), np.nan))
+            values, finished = follow(model, starts[chunk], np.array([0.0, time]))
+            parts.append(np.where(finished[:, None], values[:, -1], np.nan))
             advance(1)
-    return np.concatenate(parts)[:count]
+    return np.concatenate(parts)
 
 
 def _even_times(time: Any, points: Any) -> np.ndarray:

@@ -4,12 +4,14 @@ from sgdlimits.dynamics.model.base import Model, Vector, VectorMap, as_state, mo
 from sgdlimits.dynamics.model.limit import Limit
 from sgdlimits.dynamics.model.multi_index import MultiIndexModel
 from sgdlimits.dynamics.model.spiked_tensor import SpikedTensorModel
+from sgdlimits.dynamics.model.table import Table
 
 __all__ = [
     "Limit",
     "Model",
     "MultiIndexModel",
     "SpikedTensorModel",
+    "Table",
     "Vector",
     "VectorMap",
     "as_state",

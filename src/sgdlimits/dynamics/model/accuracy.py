@@ -8,21 +8,23 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from sgdlimits._compiled import compiled
-from sgdlimits.dynamics.model.base import Vector
+from sgdlimits.dynamics.model.base import Given, Vector
 from sgdlimits.dynamics.model.bends import Averaged, bends_at
 from sgdlimits.dynamics.model.blocks import Arrangement, arrangement
 from sgdlimits.dynamics.model.kinks import field_count
 from sgdlimits.dynamics.model.quadrature import FALL, RANDOM, Quadrature, probes, variants
 from sgdlimits.dynamics.model.sizes import Size, probe_size, whole_fields
+from sgdlimits.dynamics.model.table import Table, Tabled
 
 STUDENT = 1.5  # for deviations that are themselves estimated from nine rules
 SLOWLY = 2.0  # for orthant rules, whose changes hide as much where kinks meet in threes
 BY_CHANCE = 6.0  # standard errors by which plain random nodes may be off
 TRUSTED = 0.1  # part of its last change that a sparse grid is trusted to be accurate to, at best
+GENTLE = 1.0  # arguments of saturating units that move by less bend nothing between two nodes
 TINY = 1e-290
 
 
-class Ruled(Averaged, Protocol):
+class Ruled(Averaged, Tabled, Protocol):
     """A model whose expectations are by a rule that can be another one."""
 
     @property
@@ -48,9 +50,6 @@ class Ruled(Averaged, Protocol):
     def diffusion(self, vector: Vector) -> Float[Array, "n n"]:
         """The covariance rate."""
 
-    def jacobian(self, vector: Vector) -> Float[Array, "n n"]:
-        """The derivative of the drift."""
-
     def rare(self, vector: Vector) -> Vector:
         """Deviation of one sample's motion that is due to rare and large ones."""
 
@@ -73,20 +72,20 @@ class Survey(NamedTuple):
     arranged: tuple[Arrangement, ...]
 
 
-def survey(model: Ruled, vector: Vector) -> Survey:
+def survey(model: Ruled, vector: Given) -> Survey:
     """Look around at a state."""
     plain = model.sized(probe_size(model.task))
-    return jax.tree.map(np.asarray, _survey(plain, probes(model.task), vector))
+    return jax.tree.map(np.asarray, _survey(plain, probes(model.task), jnp.asarray(vector)))
 
 
-def drift_error(model: Ruled, vector: Vector, seen: Survey) -> Float[np.ndarray, " n"]:
+def drift_error(model: Ruled, vector: Given, seen: Survey) -> Float[np.ndarray, " n"]:
     """The spread over rules that have little in common with this one but their size.
 
     All of them may be wrong alike, where the loss is not what it is taken to be: so the rule is
     also compared with random nodes that know nothing of the loss. Where no node meets the bend of a
     steep unit nothing is known, and the error is as large as what is averaged.
     """
-    drifts, missed = _judged(model, variants(model.task, model.size), vector)
+    drifts = Table(model).drifts(np.asarray(vector)[None])[:, 0]
     error = _spread(model.size.kind, drifts)
     if model.size.kind != "sobol":
         gap = np.abs(drifts[0] - seen.drifts.mean(0))
@@ -94,20 +93,21 @@ def drift_error(model: Ruled, vector: Vector, seen: Survey) -> Float[np.ndarray,
         if np.any(gap - BY_CHANCE * chance > error):
             # they may have missed what is rare and large, as this rule would know
             many = len(seen.drifts) * probe_size(model.task).nodes
-            chance = np.maximum(chance, np.asarray(_rare(model, vector)) / many**0.5)
+            chance = np.maximum(chance, np.asarray(_rare(model, jnp.asarray(vector))) / many**0.5)
         error = np.maximum(error, gap - BY_CHANCE * chance)
+    missed = float(seen.bent) > GENTLE and _misses_bends(model, vector)
     return np.maximum(error, seen.scale) if missed else error
 
 
-def diffusion_errors(model: Ruled, vector: Vector) -> Float[np.ndarray, "n n"]:
+def diffusion_errors(model: Ruled, vector: Given) -> Float[np.ndarray, "n n"]:
     """The spread of the diffusion over the same rules."""
     rules = variants(model.task, model.size)
-    return _spread(model.size.kind, np.asarray(_diffusions(model, rules, vector)))
+    return _spread(model.size.kind, np.asarray(_diffusions(model, rules, jnp.asarray(vector))))
 
 
-def jacobian_errors(model: Ruled, vector: Vector) -> tuple[np.ndarray, np.ndarray]:
+def jacobian_errors(model: Ruled, vector: Given) -> tuple[np.ndarray, np.ndarray]:
     """The derivative of the drift, and its spread over the same rules."""
-    jacobians = np.asarray(_jacobians(model, variants(model.task, model.size), vector))
+    jacobians = Table(model).jacobians(np.asarray(vector)[None])[:, 0]
     return jacobians[0], _spread(model.size.kind, jacobians)
 
 
@@ -145,30 +145,20 @@ def _survey(plain: Ruled, rules: Quadrature, vector: Vector) -> Survey:
     )
 
 
-def _judged(model: Ruled, rules: Quadrature, vector: Vector) -> tuple[np.ndarray, bool]:
-    """The drift by every rule, and whether that of the model misses a bend."""
-    drifts, missed = _by_all(model, rules, vector)
-    return np.asarray(drifts), bool(missed)
+def _misses_bends(model: Ruled, vector: Given) -> bool:
+    """Whether no node of the model's rule meets the bend of a steep unit."""
+    soft = model.rule.kinks.soft and not model.rule.bends
+    return bool(soft) and bool(_missed(model, jnp.asarray(vector)))
 
 
 @compiled
-def _by_all(
-    model: Ruled, rules: Quadrature, vector: Vector
-) -> tuple[Float[Array, "rules n"], Bool[Array, ""]]:
-    drifts = jax.lax.map(lambda rule: model.ruled(rule).drift(vector), rules)
-    if model.rule.kinks.soft and not model.rule.bends:
-        return drifts, bends_at(model, vector).missed
-    return drifts, jnp.asarray(False)
+def _missed(model: Ruled, vector: Vector) -> Bool[Array, ""]:
+    return bends_at(model, vector).missed
 
 
 @compiled
 def _diffusions(model: Ruled, rules: Quadrature, vector: Vector) -> Array:
     return jax.lax.map(lambda rule: model.ruled(rule).diffusion(vector), rules)
-
-
-@compiled
-def _jacobians(model: Ruled, rules: Quadrature, vector: Vector) -> Array:
-    return jax.lax.map(lambda rule: model.ruled(rule).jacobian(vector), rules)
 
 
 @compiled

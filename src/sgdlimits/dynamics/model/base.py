@@ -12,14 +12,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from sgdlimits import _checks
-from sgdlimits._compiled import compiled
 from sgdlimits._types import State
+from sgdlimits.dynamics.model.table import ON_SURFACE, Table
 from sgdlimits.tasks.base import Task
 
 Vector = Float[Array, " n"]
+Given = Float[Array | np.ndarray, " n"]  # a vector that is not traced
+Rows = Float[Array | np.ndarray, "q n"]
 VectorMap = Callable[[Vector], Vector]
-
-ON_SURFACE = 1e-9  # a switch closer to zero than this is taken to be zero
 
 
 @functools.singledispatch
@@ -88,9 +88,15 @@ class Model(eqx.Module):
         """Whether expectations are exact; else every drift is a sum over many nodes."""
         return True
 
-    def suited(
-        self, vectors: Float[Array, "q n"], rtol: float, *, smooth: bool
-    ) -> "tuple[Model, float]":
+    def rule_variants(self) -> Any:
+        """Rules for expectations along a leading axis, this model's first; None if exact."""
+        return None
+
+    def ruled(self, rule: Any) -> "Model":
+        """The same with another rule."""
+        return self
+
+    def suited(self, vectors: Rows, rtol: float, *, smooth: bool) -> "tuple[Model, float]":
         """The cheapest model of the same limit whose error at these vectors is at most rtol.
 
         Where none is, the best. Errors are those of ``errors``, and the one reached is returned. A
@@ -98,24 +104,24 @@ class Model(eqx.Module):
         """
         return self, 0.0
 
-    def errors(self, vectors: Float[Array, "q n"]) -> "Errors":
+    def errors(self, vectors: Rows) -> "Errors":
         """Estimated errors of the drift at some vectors, due to quadrature."""
         return Errors(np.zeros(vectors.shape), np.ones(len(vectors)))
 
-    def diffusion_error(self, vector: Vector) -> Float[np.ndarray, "n n"]:
+    def diffusion_error(self, vector: Given) -> Float[np.ndarray, "n n"]:
         """Estimated error of each entry of the diffusion, due to quadrature."""
         return np.zeros((len(vector), len(vector)))
 
-    def slopes(self, vector: Vector) -> tuple[Float[np.ndarray, "n n"], Float[np.ndarray, "n n"]]:
+    def slopes(self, vector: Given) -> tuple[Float[np.ndarray, "n n"], Float[np.ndarray, "n n"]]:
         """The Jacobian, and the estimated error of each entry due to quadrature."""
-        jacobian = np.asarray(_jacobian(self, vector))
+        jacobian = Table(self).jacobian(np.asarray(vector)[None])[0]
         return jacobian, np.zeros_like(jacobian)
 
-    def with_slopes(self, vectors: Float[Array, "q n"], rtol: float) -> "Model":
+    def with_slopes(self, vectors: Rows, rtol: float) -> "Model":
         """A model of the same limit whose Jacobian here is accurate, if there is one."""
         return self
 
-    def infinite_rates(self, vector: Vector) -> str:
+    def infinite_rates(self, vector: Given) -> str:
         """Why some derivative of the drift is infinite here, in words; empty if none is."""
         return ""
 
@@ -181,7 +187,7 @@ class Model(eqx.Module):
 
     def constraint(self, vector: Vector) -> Float[Array, " m"]:
         """What vanishes at every state: on the sphere, squared norms minus one."""
-        return self.task.constraint(self.unravel(vector))
+        return jnp.asarray(self.task.constraint(self.unravel(vector)))
 
     def retract(self, vector: Vector) -> Vector:
         """The nearest vector that is a state: used after a step of random size."""
@@ -189,7 +195,7 @@ class Model(eqx.Module):
 
     def margin(self, vector: Vector) -> Float[Array, ""]:
         """The least eigenvalue of R, or r2: not negative at a state."""
-        return self.task.layout.smallest(self.unravel(vector))
+        return jnp.asarray(self.task.layout.smallest(self.unravel(vector)))
 
     def branch(self, start: Vector) -> tuple[VectorMap, VectorMap]:
         """The drift continued smoothly from ``start``, and the projection onto its domain.
@@ -216,8 +222,3 @@ class Model(eqx.Module):
 def as_state(state: Mapping[str, Any]) -> State:
     """A state of JAX arrays as a state of NumPy arrays."""
     return {name: np.asarray(value) for name, value in state.items()}
-
-
-@compiled
-def _jacobian(model: Model, vector: Vector) -> Float[Array, "n n"]:
-    return model.jacobian(vector)

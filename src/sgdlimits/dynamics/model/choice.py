@@ -6,7 +6,6 @@ from typing import TypeVar
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from sgdlimits.dynamics.model.accuracy import (
     TINY,
@@ -16,6 +15,7 @@ from sgdlimits.dynamics.model.accuracy import (
     jacobian_errors,
     survey,
 )
+from sgdlimits.dynamics.model.base import Given, Rows
 from sgdlimits.dynamics.model.blocks import pairs_needed
 from sgdlimits.dynamics.model.quadrature import RANDOM
 from sgdlimits.dynamics.model.sizes import MOST_NODES, Size, sizes, typical_error
@@ -32,7 +32,7 @@ WORTH = 1 / 3  # random nodes, which have no symmetry, must be better than other
 R = TypeVar("R", bound=Ruled)
 
 
-def chosen(model: R, vectors: Float[Array, "q n"], rtol: float, *, smooth: bool) -> tuple[R, float]:
+def chosen(model: R, vectors: Rows, rtol: float, *, smooth: bool) -> tuple[R, float]:
     """The first rule whose error is at most rtol at all vectors; else the best, at any cost.
 
     Where one rule of a family is far off, of the others only the largest is tried, at the end.
@@ -66,13 +66,13 @@ def family(size: Size) -> tuple[str, bool, int]:
     return size.kind, size.bends, pairs
 
 
-def relative_error(model: Ruled, vector: Float[Array, " n"], seen: Survey) -> float:
+def relative_error(model: Ruled, vector: Given, seen: Survey) -> float:
     """The largest error of the drift, relative to the terms it is made of."""
     scale = float(seen.scale)
     return float(np.max(drift_error(model, vector, seen))) / scale if scale > 0 else 0.0
 
 
-def with_slopes(model: R, vectors: Float[Array, "q n"], rtol: float) -> R:
+def with_slopes(model: R, vectors: Rows, rtol: float) -> R:
     """The same, if its Jacobian is accurate too; else the first rule whose is, or the best.
 
     The drift may hardly depend on what its derivative hangs on: where the loss vanishes, the drift
@@ -99,7 +99,7 @@ def with_slopes(model: R, vectors: Float[Array, "q n"], rtol: float) -> R:
     return best
 
 
-def slope_error(model: Ruled, vector: Float[Array, " n"]) -> float:
+def slope_error(model: Ruled, vector: Given) -> float:
     """The largest error of the Jacobian relative to its largest entry."""
     jacobian, error = jacobian_errors(model, vector)
     return float(np.max(error) / max(np.max(np.abs(jacobian)), TINY))

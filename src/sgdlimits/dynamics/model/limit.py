@@ -12,7 +12,8 @@ from sgdlimits._compiled import compiled
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Number, Numbers, State, StateLike, WholeNumber
 from sgdlimits._warn import warn
-from sgdlimits.dynamics.model.base import Model, as_state, model_of
+from sgdlimits.dynamics.model.base import Model, Rows, as_state, model_of
+from sgdlimits.dynamics.model.table import Table
 from sgdlimits.tasks.base import Task
 
 # for searches and paths: a drift error of 1e-3 is below the 1/√dim of the noise up to dim = 10⁵
@@ -50,7 +51,7 @@ class Limit(eqx.Module):
         self.coarse = model_of(task, step=self.step, nodes=min(many, COARSE_NODES))
 
     def suited(
-        self, vectors: jax.Array, *, smooth: bool = False, rtol: float | None = None
+        self, vectors: Rows, *, smooth: bool = False, rtol: float | None = None
     ) -> tuple[Model, float]:
         """A model with expectations as accurate as asked for at these vectors, and its error.
 
@@ -69,13 +70,13 @@ class Limit(eqx.Module):
         # at a rest point a poor rule may be right by symmetry: states beside it tell
         beside = np.random.default_rng(0).normal(size=few.shape) * BESIDE
         beside[0] = 0.0
-        few = np.asarray(_moved(self.model, jnp.asarray(few), jnp.asarray(beside)))
+        few = Table(self.model).retract(few + beside * self._sizes(few))
         model = self.model if smooth else self.model.resting()
         if self.nodes is not None:
             return model, float(np.max(model.errors(jnp.asarray(few)).relative))
         return model.suited(jnp.asarray(few), self.rtol if rtol is None else rtol, smooth=smooth)
 
-    def cheaper(self, vectors: jax.Array, where: str) -> Model:
+    def cheaper(self, vectors: Rows, where: str) -> Model:
         """A model for many solutions, or noisy ones: with errors of 1e-3 at most if that is enough.
 
         Warns in words where it is poor.
@@ -209,8 +210,17 @@ class Limit(eqx.Module):
     def _parts(self, state: StateLike) -> tuple[np.ndarray, np.ndarray]:
         """Population drift and corrector: one program for all three velocities."""
         vector = self._vector(state)
-        population, corrector = _parts(self._at(vector), vector)
-        return np.asarray(population), np.asarray(corrector)
+        population, corrector = Table(self._at(vector)).parts(np.asarray(vector)[None])[0, 0]
+        return population, corrector
+
+    def _sizes(self, vectors: np.ndarray) -> np.ndarray:
+        """Of each statistic its largest entry, in place of all."""
+        states = (self.task.layout.unravel(vector) for vector in vectors)
+        largest = (
+            {name: np.full_like(x, np.max(np.abs(x))) for name, x in state.items()}
+            for state in states
+        )
+        return np.array([self.task.layout.ravel(state) for state in largest])
 
     def _state(self, vector: Any) -> State:
         return as_state(self.task.layout.unravel(np.asarray(vector)))
@@ -222,17 +232,4 @@ class Limit(eqx.Module):
         return f"{type(self).__name__}({self.task!r}, step={self.step})"
 
 
-@compiled
-def _moved(model: Model, vectors: jax.Array, by: jax.Array) -> jax.Array:
-    """States beside these: each statistic is moved relative to its own largest entry."""
-
-    def one(vector: jax.Array, by: jax.Array) -> jax.Array:
-        state = model.unravel(vector)
-        size = {name: jnp.full_like(x, jnp.max(jnp.abs(x))) for name, x in state.items()}
-        return model.retract(vector + by * model.ravel(size))
-
-    return jax.vmap(one)(vectors, by)
-
-
-_parts = compiled(lambda model, vector: model.parts(vector))
 _diffusion = compiled(lambda model, vector: model.diffusion(vector))

@@ -18,16 +18,16 @@ from sgdlimits.dynamics.model.accuracy import (
     jacobian_errors,
     survey,
 )
-from sgdlimits.dynamics.model.base import Errors, Model, Vector, model_of
+from sgdlimits.dynamics.model.base import Errors, Given, Model, Rows, Vector, model_of
 from sgdlimits.dynamics.model.choice import chosen, with_slopes
 from sgdlimits.dynamics.model.committee import committee_diffusion, committee_moments
 from sgdlimits.dynamics.model.frame import Frame, JaxState, frame_of
 from sgdlimits.dynamics.model.kinks import jumps_separately
 from sgdlimits.dynamics.model.moments import Moments, motion
-from sgdlimits.dynamics.model.quadrature import Quadrature, quadrature
+from sgdlimits.dynamics.model.quadrature import Quadrature, quadrature, variants
 from sgdlimits.dynamics.model.samples import Samples, in_chunks, samples_of, still_samples
 from sgdlimits.dynamics.model.sizes import Size, grid_size, sizes
-from sgdlimits.tasks.multi_index import MultiIndexFamily
+from sgdlimits.tasks.multi_index import Committee, MultiIndexFamily
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ class MultiIndexModel(Model):
             return 1e-9, 1e-12
         return (1e-6, 1e-8) if self.smooth else (1e-4, 1e-5)
 
-    def errors(self, vectors: Float[Array, "q n"]) -> Errors:
+    def errors(self, vectors: Rows) -> Errors:
         """The distance from rules unlike this one."""
         if self.exact:
             return super().errors(vectors)
@@ -96,11 +96,12 @@ class MultiIndexModel(Model):
         errors = [drift_error(self, *both) for both in zip(rows, seen, strict=True)]
         return Errors(np.stack(errors), np.stack([one.scale for one in seen]))
 
-    def diffusion_error(self, vector: Vector) -> Float[np.ndarray, "n n"]:
+    def diffusion_error(self, vector: Given) -> Float[np.ndarray, "n n"]:
         """The same for the diffusion."""
-        return super().diffusion_error(vector) if self.exact else diffusion_errors(self, vector)
+        closed = self.rule.placing == "none" or self._squares is not None
+        return super().diffusion_error(vector) if closed else diffusion_errors(self, vector)
 
-    def slopes(self, vector: Vector) -> tuple[Float[np.ndarray, "n n"], Float[np.ndarray, "n n"]]:
+    def slopes(self, vector: Given) -> tuple[Float[np.ndarray, "n n"], Float[np.ndarray, "n n"]]:
         """The Jacobian, and the same for it."""
         return super().slopes(vector) if self.exact else jacobian_errors(self, vector)
 
@@ -110,7 +111,7 @@ class MultiIndexModel(Model):
         return self.rule.size
 
     def suited(
-        self, vectors: Float[Array, "q n"], rtol: float, *, smooth: bool
+        self, vectors: Rows, rtol: float, *, smooth: bool
     ) -> tuple["MultiIndexModel", float]:
         """The first rule whose error is at most rtol; else the best, whatever it costs."""
         return (self, 0.0) if self.exact else chosen(self, vectors, rtol, smooth=smooth)
@@ -129,6 +130,10 @@ class MultiIndexModel(Model):
         scale = jnp.max(jnp.stack([jnp.max(part) for part in (*parts, jnp.abs(vector))]))
         return self.ravel(motion(self.task, state, moments, self.step)), scale
 
+    def rule_variants(self) -> Quadrature | None:
+        """Its rule and others whose spread is the error."""
+        return None if self.exact else variants(self.task, self.size)
+
     def sized(self, size: Size) -> "MultiIndexModel":
         """The same with another rule."""
         return self.ruled(quadrature(self.task, size))
@@ -143,17 +148,20 @@ class MultiIndexModel(Model):
             still=self.still,
         )
 
-    def with_slopes(self, vectors: Float[Array, "q n"], rtol: float) -> "MultiIndexModel":
+    def with_slopes(self, vectors: Rows, rtol: float) -> "MultiIndexModel":
         """The same rule, or for smooth losses one whose derivatives are as accurate as asked."""
         return self if self.exact else with_slopes(self, vectors, rtol)
 
-    def infinite_rates(self, vector: Vector) -> str:
+    def infinite_rates(self, vector: Given) -> str:
         """Kinks of parallel neurons are at the same place, and part like the root of the angle."""
         if self.exact or self.rule.kinks.smooth:
             return ""
-        factor = np.asarray(self.frame(vector).factor)[-self.task.width :]
-        length = np.linalg.norm(factor, axis=1)
-        alike = np.abs(factor @ factor.T) > (1 - PARALLEL) * np.outer(length, length)
+        task, state = self.task, self.task.layout.unravel(np.asarray(vector))
+        inward = state["M"] @ np.linalg.inv(task.gram)
+        among = np.asarray(task.gram) / task.precision + task.spike
+        covariance = inward @ np.asarray(among) @ inward.T + state["R"] / np.asarray(task.precision)
+        length = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+        alike = np.abs(covariance) > (1 - PARALLEL) * np.outer(length, length)
         first, second = np.nonzero(np.triu(alike, 1) & (length > REST**0.5))
         if len(first) == 0:
             return ""
@@ -221,9 +229,8 @@ class MultiIndexModel(Model):
         second one, which its Remark 2 puts back.
         """
         state = self.unravel(vector)
-        committee = self.task.committee
-        if committee is not None and committee.activation == "square":
-            return committee_diffusion(self.task, committee, state, self.step)
+        if self._squares is not None:
+            return committee_diffusion(self.task, self._squares, state, self.step)
         frame = self._frame(state)
         known = self.task.labels is not None and self.rule.placing != "none"
         spread = frame.spread() if known else jnp.zeros((frame.inward.shape[1], 0))
@@ -245,16 +252,35 @@ class MultiIndexModel(Model):
         mean, second = self._sum(state, frame, part)
         return self.step * (second - jnp.outer(mean, mean))
 
+    @property
+    def _squares(self) -> Committee | None:
+        """The committee whose diffusion has a closed form; that of others has none."""
+        committee = self.task.committee
+        return committee if committee is not None and committee.activation == "square" else None
+
     def rare(self, vector: Vector) -> Vector:
         """Deviation of one sample's motion that is due to rare and large ones."""
         state = self.unravel(vector)
-        usual = RARE**2 * jnp.diagonal(self.diffusion(vector)) / self.step
+        frame = self._frame(state)
 
-        def part(samples: Samples) -> Vector:
-            squares = self._increments(state, samples) ** 2
-            return jnp.where(squares > usual[:, None], squares, 0.0) @ samples.weights
+        def beyond(about: tuple[Vector, Vector], _: None) -> tuple[tuple[Vector, Vector], Vector]:
+            center, usual = about
 
-        return jnp.sqrt(jnp.maximum(self._sum(state, self._frame(state), part), 0.0))
+            def part(samples: Samples) -> tuple[Vector, Vector]:
+                increments = self._increments(state, samples)
+                squares = (increments - center[:, None]) ** 2
+                large = squares > RARE**2 * usual[:, None]
+                return increments @ samples.weights, jnp.where(
+                    large, squares, 0.0
+                ) @ samples.weights
+
+            mean, squares = self._sum(state, frame, part)
+            return (mean, squares - (mean - center) ** 2), squares
+
+        # first all of them, which gives their mean and variance, then what is large beside these
+        every = (jnp.zeros_like(vector), jnp.full_like(vector, -1.0))
+        _, squares = jax.lax.scan(beyond, every, length=2)
+        return jnp.sqrt(jnp.maximum(squares[1], 0.0))
 
     # --- expectations ---------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
@@ -143,7 +142,7 @@ def _ready(
         rules = [eqx.tree_at(lambda rule: rule.orthants.table, rule, None) for rule in rules]
     rule = jax.tree.map(lambda *leaves: np.stack(leaves), *rules) if stacked else rules[0]
     with jax.enable_x64(True), jax.ensure_compile_time_eval():
-        return jax.tree.map(jnp.asarray, rule)
+        return jax.tree.map(jax.device_put, rule)
 
 
 def _made(size: Size, kinks: Kinks, m: int, components: int, seed: int) -> Quadrature:

@@ -4,17 +4,15 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from sgdlimits import _checks
-from sgdlimits._compiled import compiled
 from sgdlimits._precision import double_precision
 from sgdlimits._progress import progress
 from sgdlimits._types import Number, State, StateLike, WholeNumber
 from sgdlimits.dynamics.flow import follow, start_vectors
-from sgdlimits.dynamics.model import Limit, Model, as_state
+from sgdlimits.dynamics.model import Limit, Model, Table, as_state
 from sgdlimits.dynamics.rest.roots import (
     RESIDUAL,
     SAME,
@@ -30,7 +28,7 @@ from sgdlimits.dynamics.rest.walk import slope
 
 LONG = 60.0  # how long random starts are followed to find where the dynamics takes them
 NEARBY = 0.02  # how far to look for other rest points around one
-TOGETHER = 8  # starts at once
+TOGETHER = 8  # starts at once where every drift is a sum over many nodes
 QUIET = 4  # so many times in a row nothing new: a search that is not cheap is over
 CLOSE = 0.02  # a start that ends closer than this to a rest point has come to it
 ROUGH = 1e-3  # error of the drift that a search may have; roots are polished with another one
@@ -176,13 +174,13 @@ def _roots(
     roots, quiet, tried, lost, ending = np.zeros((0, starts.shape[1])), 0, 0, 0, ""
     known = roots
     with progress("searching rest points", len(starts)) as advance:
-        for first in range(0, len(starts), TOGETHER):
-            batch = starts[first : first + TOGETHER]
-            # a full batch, so that one program serves all
-            padded = batch[np.minimum(np.arange(min(TOGETHER, len(starts))), len(batch) - 1)]
+        together = len(starts) if model.exact else TOGETHER
+        for first in range(0, len(starts), together):
+            batch = starts[first : first + together]
+            count = len(batch)
             if follow_too:
-                ends, finished = follow(model, jnp.asarray(padded), jnp.linspace(0.0, LONG, 2))
-                arrived = np.asarray(ends[: len(batch), -1])[np.asarray(finished)[: len(batch)]]
+                ends, finished = follow(model, batch, np.array([0.0, LONG]))
+                arrived = ends[finished, -1]
                 fresh = arrived[~are_near(known, arrived, SAME)]
                 tried += len(arrived) - len(fresh)
                 batch = np.concatenate([batch, fresh])
@@ -197,8 +195,8 @@ def _roots(
             lost += int(np.sum(~are_near(known, polished[~at_rest], CLOSE)))
             tried, roots = tried + len(batch), np.concatenate([roots, found])
             quiet = 0 if len(new) else quiet + 1
-            advance(len(padded))
-            left = first + TOGETHER < len(starts)
+            advance(count)
+            left = first + together < len(starts)
             if left and follow_too and not model.exact and quiet >= QUIET:
                 ending = ", and it ended since nothing new appeared"
                 break
@@ -259,11 +257,8 @@ def _described(
 
 def _rests(model: Model, vector: np.ndarray, like: FixedPoint) -> bool:
     """Whether the drift vanishes there as far as it does at a rest point that was found."""
-    size = np.max(np.abs(_drift(model, jnp.asarray(vector))))
+    size = np.max(np.abs(Table(model).drift(vector[None])))
     return bool(size < RESIDUAL + 10 * like.residual + FAIR * like.error)
-
-
-_drift = compiled(lambda model, vector: model.drift(vector))
 
 
 def _home(image: np.ndarray, roots: np.ndarray, home: np.ndarray, *, ring: bool) -> int | None:
@@ -297,16 +292,17 @@ def _followed(model: Model, vector: np.ndarray, point: FixedPoint) -> FixedPoint
     At the edge of the states, as where a neuron vanishes, a drift may have no derivative, and one
     that decays along all lines through the point may still lead away from it.
     """
-    edge = not model.exact and float(model.margin(jnp.asarray(vector))) < EDGE
+    table = Table(model)
+    edge = not model.exact and table.margin(vector[None])[0] < EDGE
     if point.stability != "stable" or not edge:
         return point
     beside = np.random.default_rng(0).normal(size=(TOGETHER, len(vector))) * EDGE**0.5
-    starts = _retracted(model, jnp.asarray(vector + beside * (1 + np.abs(vector))))
-    first, _ = follow(model, starts, jnp.linspace(0.0, LONG, 2))
-    second, finished = follow(model, first[:, -1], jnp.linspace(0.0, LONG, 2))
-    before, after = (np.asarray(part[:, -1]) - vector for part in (first, second))
+    starts = table.retract(vector + beside * (1 + np.abs(vector)))
+    first, _ = follow(model, starts, np.array([0.0, LONG]))
+    second, finished = follow(model, first[:, -1], np.array([0.0, LONG]))
+    before, after = (part[:, -1] - vector for part in (first, second))
     sizes = np.linalg.norm(before, axis=1), np.linalg.norm(after, axis=1)
-    grown = np.asarray(finished) & (sizes[1] > GROWN * sizes[0]) & (sizes[1] > RESIDUAL)
+    grown = finished & (sizes[1] > GROWN * sizes[0]) & (sizes[1] > RESIDUAL)
     if not np.any(grown):
         return point
     rates = np.log(sizes[1][grown] / sizes[0][grown]) / LONG
@@ -325,14 +321,9 @@ def _components(model: Model, direction: np.ndarray) -> dict[str, float]:
     return {n: float(x) for n, x in zip(names, direction, strict=True) if abs(x) > 1e-6}
 
 
-@compiled
-def _retracted(model: Model, vectors: jnp.ndarray) -> jnp.ndarray:
-    return jax.vmap(model.retract)(vectors)
-
-
 def _state(model: Model, vector: np.ndarray) -> State:
     """A root as a state: rounding may have left r2 = -1e-100."""
-    return as_state(model.unravel(model.retract(jnp.asarray(vector))))
+    return as_state(model.task.layout.unravel(Table(model).retract(vector[None])[0]))
 
 
 def _kernel_dimension(model: Model, vector: np.ndarray) -> int:

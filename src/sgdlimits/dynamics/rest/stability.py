@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits._compiled import compiled
-from sgdlimits.dynamics.model import Model, Vector
+from sgdlimits.dynamics.model import Model, Table, Vector
 
 FLAT = 1e-6  # eigenvalues and singular values below this, relative to the largest, count as zero
 BESIDE = 1e-6  # how far to step to one side of a jump
@@ -26,9 +26,7 @@ class Spectrum(NamedTuple):
 
 def spectrum_at(model: Model, vector: np.ndarray) -> Spectrum:
     """The linearisation at a rest point; where the drift jumps, the one that grows fastest."""
-    size, jacobian, constraint = (
-        np.asarray(part) for part in linearisation(model, jnp.asarray(vector))
-    )
+    size, jacobian, constraint = linearisation(model, vector)
     tangent = null_space(constraint)
     sides = [jacobian, *_beside_jumps(model, vector)]
     values, vectors = max(
@@ -50,14 +48,11 @@ def residual(model: Model, vector: Vector) -> Float[Array, " m"]:
     return jnp.concatenate([model.drift(vector), model.constraint(vector)])
 
 
-@compiled
-def linearisation(model: Model, vector: Vector) -> tuple[Array, Float[Array, "n n"], Array]:
+def linearisation(model: Model, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Residual, Jacobian of the drift and Jacobian of the constraint."""
-    return (
-        residual(model, vector),
-        model.jacobian(vector),
-        jax.jacfwd(model.constraint)(vector),
-    )
+    table, row = Table(model), np.asarray(vector)[None]
+    size = np.concatenate([table.drift(row)[0], table.constraint(row)[0]])
+    return size, table.jacobian(row)[0], table.constraint_jacobian(row)[0]
 
 
 def _eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,10 +7,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
-from sgdlimits._compiled import compiled
-from sgdlimits.dynamics.model import Model
+from sgdlimits.dynamics.model import Model, Table
 from sgdlimits.tasks.layout import Layout
 
 FAIR = 8.0  # so many times the error of the drift is no difference
@@ -39,12 +37,13 @@ def symmetries(model: Model, states: np.ndarray, errors: np.ndarray) -> list[Sym
         states: some vectors in general position.
         errors: of the drift at each of them, in every component.
     """
-    drifts = np.asarray(_drifts(model, jnp.asarray(states)))
+    table = Table(model)
+    drifts = table.drift(states)
     sizes = np.max(np.abs(drifts), axis=1, initial=0.0)
     allowed = FAIR * np.max(errors, axis=1) + EXACT * (1 + sizes)
     found = []
     for candidate in candidates(model.task.layout):
-        images = np.asarray(_drifts(model, jnp.asarray(candidate(states))))
+        images = table.drift(candidate(states))
         if np.all(np.max(np.abs(images - candidate(drifts)), axis=1) <= allowed):
             found.append(candidate)
     return found
@@ -152,8 +151,3 @@ def _acted(
                 x = np.take(x, order, axis=k) * sign.reshape(shape)
         result[statistic.name] = x
     return result
-
-
-@compiled
-def _drifts(model: Model, vectors: Float[Array, "q n"]) -> Float[Array, "q n"]:
-    return jax.lax.map(model.drift, vectors)

@@ -1,6 +1,5 @@
 """Walks along a connected set of rest points: towards another, or along all of a curve of them."""
 
-import jax.numpy as jnp
 import numpy as np
 
 from sgdlimits.dynamics.model import Model
@@ -61,5 +60,5 @@ def traced(model: Model, start: np.ndarray) -> np.ndarray:
 
 def slope(model: Model, vector: np.ndarray) -> np.ndarray:
     """Jacobian of drift and constraint together."""
-    _, jacobian, constraint = linearisation(model, jnp.asarray(vector))
-    return np.concatenate([np.asarray(jacobian), np.asarray(constraint)])
+    _, jacobian, constraint = linearisation(model, vector)
+    return np.concatenate([jacobian, constraint])

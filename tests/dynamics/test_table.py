@@ -1,0 +1,50 @@
+"""What a table says is what the model says, by few programs."""
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import sgdlimits as sl
+from sgdlimits.dynamics.model import Table
+from tests.compilations import compilations
+
+CASES: list[tuple[Any, dict[str, Any]]] = [
+    (sl.tasks.SpikedTensor(order=3, snr=2.0), {}),
+    (sl.tasks.PhaseRetrieval(width=2), {}),
+    (sl.tasks.BinaryMixture(), {"nodes": 2**8}),
+    (sl.tasks.BinaryMixture(precision=np.inf), {}),
+]
+
+
+@pytest.mark.parametrize(("task", "options"), CASES)
+def test_rows_are_the_model_one_by_one(task: Any, options: Any) -> None:
+    limit = sl.effective_dynamics(task, **options)
+    states = task.random_states(task.least_dim + 20, 0, range(10))
+    with jax.enable_x64(True):
+        vectors = task.layout.ravel(states)
+        table = Table(limit.model)
+        expected = np.stack([limit.model.drift(vector) for vector in jax.numpy.asarray(vectors)])
+        np.testing.assert_allclose(table.drift(vectors), expected, rtol=1e-9, atol=1e-12)
+        slopes = [limit.model.jacobian(vector) for vector in jax.numpy.asarray(vectors[:2])]
+        np.testing.assert_allclose(table.jacobian(vectors[:2]), slopes, rtol=1e-8, atol=1e-11)
+        np.testing.assert_allclose(table.retract(vectors), vectors, atol=1e-12)
+        assert np.all(table.margin(vectors) > 0)
+        assert np.all(np.abs(table.constraint(vectors)) < 1e-12)
+
+
+def test_one_program_serves_drifts_errors_and_solutions() -> None:
+    """At a state where one rule is accurate enough, nothing is compiled after the first drift."""
+    task = sl.tasks.TeacherStudent(activation="tanh", teacher_width=1, student_width=1)
+    limit = sl.effective_dynamics(task, nodes=2**8)
+    state = task.random_state(100, 0)
+    with compilations() as first:
+        limit.drift(state)
+    with compilations() as later:
+        limit.solve(state, time=1.0, points=11)
+        limit.solve(state, time=2.0, points=30)
+        limit.solve(task.random_states(100, 0, range(5)), time=1.0)
+        limit.corrector(state)
+    assert len(first) > 0
+    assert len(later) == 0
