@@ -2,8 +2,7 @@
 
 `limit.model` holds the drift h(u; p) as a function of the flat statistics u, with the parameters of
 the task as its leaves. By the implicit function theorem a rest point h(u*; p) = 0 moves like
-du*/dp = −(∂h/∂u)⁻¹ ∂h/∂p; and one solve by diffrax (pip install diffrax), vmapped over p, draws a
-whole curve.
+du*/dp = −(∂h/∂u)⁻¹ ∂h/∂p; and one solve, vmapped over p, draws a whole curve.
 """
 
 import diffrax

@@ -63,14 +63,6 @@ def test_what_diverges_is_not_finite_afterwards_and_the_others_are_not_touched()
     np.testing.assert_allclose(values[1, -1], 0.1 / (1 - 0.2), rtol=1e-8)
 
 
-def test_a_solution_chatters_on_a_jump_if_a_least_step_is_given() -> None:
-    values, reached = integrate(
-        lambda u: -np.sign(u), np.array([[1.0]]), np.array([0.0, 2.0]), 1e-6, 1e-9, least_step=1e-3
-    )
-    assert reached.all()
-    assert abs(values[0, -1, 0]) < 2e-3
-
-
 @pytest.mark.parametrize("rate", [0.0, np.nan])
 def test_nothing_moves_or_nothing_is_known(rate: float) -> None:
     values, reached = integrate(

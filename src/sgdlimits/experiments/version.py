@@ -14,7 +14,7 @@ from sgdlimits.experiments import catalogue
 _ROOT = Path(__file__).parents[1]
 _CATALOGUE = "experiments/catalogue/"
 _NOT_COMPUTING = ("cli/", "report/", "experiments/papers.py")
-_LIBRARIES = ("equinox", "jax", "jaxlib", "numpy", "scipy", "xarray")
+_LIBRARIES = ("diffrax", "equinox", "jax", "jaxlib", "numpy", "scipy", "xarray")
 
 
 @functools.cache

@@ -26,7 +26,6 @@ def integrate(
     times: Float[np.ndarray, " t"],
     rtol: float,
     atol: float,
-    least_step: float = 0.0,
 ) -> tuple[Float[np.ndarray, "runs t n"], Bool[np.ndarray, " runs"]]:
     """Solve du/dt = h(u) from every start, each with steps of its own.
 
@@ -40,8 +39,6 @@ def integrate(
         times: at which they are wanted, increasing.
         rtol: relative tolerance of a step.
         atol: absolute tolerance of a step.
-        least_step: steps of this length are taken whatever their error: a solution held on a jump
-            of the drift from both sides then chatters by so much time.
 
     Returns:
         The values at ``times``, NaN after a solution has diverged or taken too many steps, and
@@ -65,13 +62,12 @@ def integrate(
             rows = np.flatnonzero(active)
             if len(rows) == 0:
                 break
-            step[rows] = np.maximum(step[rows], least_step)
             last = t[rows] + step[rows] >= end
             h = np.where(last, end - t[rows], step[rows])
             k, new = stages(rates, u[rows], f[rows], h)
             error = error_of(k, h, u[rows], new, rtol, atol)
             finite = np.isfinite(error) & np.all(np.isfinite(new), axis=1)
-            good = finite & ((error <= 1) | (h <= least_step))
+            good = finite & (error <= 1)
             factor = SAFETY * np.maximum(error, 1e-300) ** EXPONENT
             factor = np.where(finite, np.clip(factor, SLOWEST, FASTEST), SLOWEST)
             factor = np.where(rejected[rows] & good, np.minimum(factor, 1.0), factor)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
@@ -11,13 +12,13 @@ from sgdlimits._precision import double_precision
 from sgdlimits._progress import progress
 from sgdlimits._types import Number, Numbers, StateLike, WholeNumber
 from sgdlimits._warn import warn
+from sgdlimits.dynamics.flow.chattering import chattering_solutions
 from sgdlimits.dynamics.flow.dataset import to_dataset
 from sgdlimits.dynamics.flow.init import start_vectors
 from sgdlimits.dynamics.flow.runge_kutta import integrate
 from sgdlimits.dynamics.flow.sliding import sliding_solutions
 from sgdlimits.dynamics.model import Limit, Model, Table
 
-CHATTER = 1e-3  # least time step where the drift jumps and nothing is known about the jump
 CHECKS = 4  # times after the start at which the rule is checked
 GAIN = 0.5  # another rule must have at most this part of the error, else all is in vain
 SEEN = 3  # runs that are looked at, at each of them
@@ -124,8 +125,11 @@ def follow(
         return sliding_solutions(table, starts, times, relative, absolute)
     if not model.exact:
         relative, absolute = max(relative, STEP * rtol), max(absolute, STEP * TO_ZERO * rtol)
-    least_step = CHATTER if model.motion == "chattering" else 0.0
-    return integrate(table.drift, starts, times, relative, absolute, least_step)
+    if model.motion == "chattering":
+        tolerance = jnp.array([relative, absolute])
+        found = chattering_solutions(model, jnp.asarray(starts), jnp.asarray(times), tolerance)
+        return np.asarray(found[0]), np.asarray(found[1])
+    return integrate(table.drift, starts, times, relative, absolute)
 
 
 def ends_of(model: Model, starts: jax.Array, time: float) -> np.ndarray:

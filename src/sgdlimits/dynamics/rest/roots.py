@@ -10,6 +10,7 @@ RESIDUAL = 1e-9  # a root: every component of the drift is below this
 STILL = 1e-11  # a step shorter than this was the last
 SAME = 1e-3  # roots closer than this, relative to 1 + their size, are not new
 STEPS = 128  # enough for the slow convergence to roots of high order
+DUST = 1e-20  # what is smaller at a root is rounding
 ROUND = 4  # steps after which they are looked at
 PATIENCE = 3  # rounds in which the drift must have halved
 
@@ -48,6 +49,7 @@ def polish(model: Model, starts: np.ndarray, known: np.ndarray | None = None) ->
         active = active[going]
         if len(active) == 0:
             break
+    vectors[np.abs(vectors) < DUST] = 0.0
     return table.onto_switches(vectors, signs == 0)
 
 
