@@ -27,7 +27,7 @@ SETTLED = 0.01  # no output may lie between: its class would be on the way
     paper="BGHJ23",
     figure="Fig. 2.6",
     claim="XOR: the readout block has as many outliers as hidden classes are discerned.",
-    tiny={"dim": 100, "points": 2, "draws": 6},
+    tiny={"dim": 200, "points": 2, "draws": 6},
     quick={"dim": 300, "points": 20},
 )
 class XorHiddenClasses(Readout):
