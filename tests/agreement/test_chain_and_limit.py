@@ -144,7 +144,7 @@ def test_noiseless_phase_retrieval_never_freezes() -> None:
     for path in R:  # from 1e-4 down to 1e-26
         (falling,) = np.nonzero((path < 1e-4) & (path > 1e-26))
         slopes.append(np.polyfit(runs.time.values[falling], np.log(path[falling]), 1)[0])
-    # next to m = 1 the limit has d(1 − m²)/dt = −8 (1 − 6c)(1 − m²); runs differ from it by O(1/dim)
+    # next to m = 1 the limit has d(1 − m²)/dt = −8 (1 − 6c)(1 − m²), and runs differ by O(1/dim)
     rate = -8 * (1 - 6 * 0.1)
     allowed = 4 * np.std(slopes, ddof=1) / len(slopes) ** 0.5 + 5 * abs(rate) / 200
     assert abs(np.mean(slopes) - rate) < allowed
