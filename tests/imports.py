@@ -22,6 +22,7 @@ ARROWS: dict[str, set[str]] = {
     "_cores": set(),
     "_disk": set(),
     "_errors": set(),
+    "_moves": set(),
     "_newton": set(),
     "_compiled": set(),
     "_precision": set(),
