@@ -18,11 +18,11 @@ from sgdlimits.triples.triple import (
     Params,
     Triple,
     derivatives,
-    mixed_derivative,
     statistics_at,
 )
 
-GROUP = 4  # samples that share one estimate of ∇Φᵀ∇²u∇Φ, which is small beside the rest
+GROUP = 4  # samples of which derivatives of u are taken together
+SIGNS = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]) / GROUP**0.5
 
 
 class Generator(NamedTuple):
@@ -135,8 +135,10 @@ def generator_parts(triple: Triple, dim: int, states: Params, samples: int, seed
 
     Common samples make differences between states sharper than their values, and data, which may
     be large, are drawn only once. Batches are independent; ``samples`` is rounded up to a multiple
-    of ``GROUP`` in each of them. No gradient is kept: ⟨V, ∇²u⟩ is E[gᵀ∇²u g] − E[gᵀ∇²u g′] with g
-    and g′ independent, one such pair in each group of samples.
+    of ``GROUP`` in each of them. No gradient is kept: a group of n is seen through n orthonormal
+    sums w = Σ cᵢgᵢ of its gradients gᵢ, each of which is one pass backward. The first has equal
+    weights, and J times it gives 𝒜u; the others are contrasts, Σ cᵢ = 0, of which
+    E[wᵀ∇²u w] = ⟨V, ∇²u⟩.
     """
     grouped = eqx.tree_at(lambda t: t.sample, triple, _Group(triple.sample))
     first, second = averages(_parts, grouped, dim, states, math.ceil(samples / GROUP), seed)
@@ -154,11 +156,12 @@ class _Group(eqx.Module):
 
 def _parts(triple: Triple, dim: int, states: Params, data: Any) -> tuple[Array, Array]:
     def at(params: Params) -> tuple[Array, Array]:
-        gradients = jax.vmap(lambda datum: jax.grad(triple.loss)(params, datum))(data)
-        first, second = jax.vmap(lambda g: derivatives(triple, dim, params, g))(gradients)
-        one, other = (jax.tree.map(lambda g: g[i], gradients) for i in range(2))
-        square = mixed_derivative(triple, dim, params, one, other)
-        return first.mean(axis=0), second.mean(axis=0) - square
+        _, pull = jax.vjp(lambda x: jax.vmap(lambda datum: triple.loss(x, datum))(data), params)
+        mean, *contrasts = (pull(row)[0] for row in jnp.asarray(SIGNS))
+        mean = jax.tree.map(lambda g: g / GROUP**0.5, mean)
+        first = jax.jvp(lambda x: triple.statistics(x, dim), (params,), (mean,))[1]
+        squares = [derivatives(triple, dim, params, across)[1] for across in contrasts]
+        return first, jnp.mean(jnp.stack(squares), axis=0)
 
     return jax.vmap(at)(states)
 

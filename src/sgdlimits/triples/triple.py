@@ -169,21 +169,6 @@ def derivatives(
     return jax.jvp(first, (jnp.zeros(()),), (jnp.ones(()),))
 
 
-def mixed_derivative(
-    triple: Triple, dim: int, params: Params, one: Params, other: Params
-) -> Float[Array, " k"]:
-    """gᵀ∇²u g′: the second derivative of u along two directions."""
-
-    def at(s: Float[Array, ""], t: Float[Array, ""]) -> Float[Array, " k"]:
-        moved = jax.tree.map(lambda x, a, b: x + s * a + t * b, params, one, other)
-        return triple.statistics(moved, dim)
-
-    def first(s: Float[Array, ""]) -> Float[Array, " k"]:
-        return jax.jvp(lambda t: at(s, t), (jnp.zeros(()),), (jnp.ones(()),))[1]
-
-    return jax.jvp(first, (jnp.zeros(()),), (jnp.ones(()),))[1]
-
-
 # --- checks -------------------------------------------------------------------------------------
 
 
