@@ -1,6 +1,7 @@
 """Multi-index tasks: Gaussian mixtures seen through a few directions, as in all the papers."""
 
 import abc
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -124,13 +125,7 @@ class MultiIndexFamily(Task):
     @property
     def layout(self) -> Layout:
         """V (if trained), M and R; R is a Gram matrix. Neurons are numbered, anchors have names."""
-        neurons = tuple(range(self.width))
-        readout = (Statistic("v", ("neuron",), (neurons,)),) if self.trained else ()
-        M = Statistic("M", ("neuron", "anchor"), (neurons, self.anchors))
-        R = Statistic(
-            "R", ("neuron", "neuron_"), (neurons, neurons), symmetric=True, nonnegative=True
-        )
-        return Layout((*readout, M, R))
+        return _layout(self.width, self.anchors, self.trained)
 
     @property
     def least_dim(self) -> int:
@@ -183,6 +178,15 @@ class MultiIndexFamily(Task):
                     f"{argument} has squared weight norms {_checks.shown(norms)}, which is not "
                     "allowed: on the sphere diag(M P⁻¹ Mᵀ + R) must be 1 (within 1e-6)"
                 )
+
+
+@functools.cache  # loops on the host ask for it at every step, and it keeps what it has worked out
+def _layout(width: int, anchors: tuple[str, ...], trained: bool) -> Layout:
+    neurons = tuple(range(width))
+    readout = (Statistic("v", ("neuron",), (neurons,)),) if trained else ()
+    M = Statistic("M", ("neuron", "anchor"), (neurons, anchors))
+    R = Statistic("R", ("neuron", "neuron_"), (neurons, neurons), symmetric=True, nonnegative=True)
+    return Layout((*readout, M, R))
 
 
 def _names(parameter: str, value: Any) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from sgdlimits._types import Number, Reals, State, WholeNumber
 from sgdlimits.tasks.base import Task
 from sgdlimits.tasks.layout import Layout, Statistic
 
+_LAYOUT = Layout((Statistic("m"), Statistic("r2", nonnegative=True)))
+
 
 class SpikedTensor(Task):
     r"""SGD on L(x, Y) = ‖Y − x^{⊗k}‖² + (ridge/2)‖x‖², Y = snr · v^{⊗k} + W, W i.i.d. Gaussian.
@@ -47,7 +49,7 @@ class SpikedTensor(Task):
     @property
     def layout(self) -> Layout:
         """Two numbers; r2 is a squared norm."""
-        return Layout((Statistic("m"), Statistic("r2", nonnegative=True)))
+        return _LAYOUT
 
     @property
     def least_dim(self) -> int:

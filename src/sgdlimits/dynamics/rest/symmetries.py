@@ -54,17 +54,18 @@ def images_of(group: Sequence[Symmetry], vector: np.ndarray, apart: float) -> np
 
     Entries that differ by less than ``apart`` are taken to be equal.
     """
-    images = {_key(_merged(vector, apart)): vector}
-    edge = [(vector, _merged(vector, apart))]
-    while edge and len(images) < MOST_IMAGES:
-        fresh = []
-        for image, merged in edge:
-            for symmetry in group:
-                key = _key(symmetry(merged))
-                if key not in images:
-                    images[key] = symmetry(image)
-                    fresh.append((images[key], symmetry(merged)))
-        edge = fresh
+    images: dict[bytes, np.ndarray] = {}  # by what it is after rounding
+    fresh, merged = vector[None], _merged(vector, apart)[None]
+    while len(fresh) and len(images) < MOST_IMAGES:
+        keys, new = [row.tobytes() for row in merged + 0.0], []  # no -0.0
+        for i, key in enumerate(keys):
+            if key not in images:
+                images[key] = fresh[i]
+                new.append(i)
+        fresh, merged = (
+            np.concatenate([symmetry(x[new]) for symmetry in group]) if group else x[:0]
+            for x in (fresh, merged)
+        )
     return np.array(list(images.values()))
 
 
@@ -78,10 +79,6 @@ def _merged(vector: np.ndarray, apart: float) -> np.ndarray:
         last = size
         result[i] = np.sign(vector[i]) * level
     return result
-
-
-def _key(vector: np.ndarray) -> tuple[float, ...]:
-    return tuple((vector + 0.0).tolist())  # no -0.0
 
 
 def candidates(layout: Layout) -> list[Symmetry]:
