@@ -11,6 +11,7 @@ import sgdlimits as sl
 from benchmarks.baselines import per_step, phase_retrieval_loop, xor_loop
 from benchmarks.gram_schmidt import gram_schmidt_program
 from benchmarks.row import Row
+from sgdlimits._moves import moves
 from sgdlimits._precision import staged
 from sgdlimits.simulate.base import observe_at, process_of, seed_words
 from sgdlimits.tasks import Task
@@ -57,14 +58,14 @@ def any_dimension() -> Iterator[Row]:
 def one_core(task: Task) -> Callable[[int], float]:
     """Seconds of processor time for one step of one run, as a function of their number."""
     with jax.enable_x64(True):
-        process = process_of(task, method="chain", dim=DIM, step=0.1, first_run=0)
-        carry = process.start(task.random_states(DIM, 0, range(process.lanes)))
+        process = process_of(task, method="chain", dim=DIM, moves=moves(step=0.1), first_run=0)
+        start = process.begin(task.random_states(DIM, 0, range(process.lanes)))
     words = staged(seed_words(0))
 
     def seconds(steps: int) -> float:
         with jax.enable_x64(True):
             begun = time.process_time()
-            jax.block_until_ready(observe_at(process, carry, words, staged([0, steps])))
+            jax.block_until_ready(observe_at(process, start, words, staged([0, steps])))
             return (time.process_time() - begun) / steps / process.lanes
 
     seconds(1)  # compile

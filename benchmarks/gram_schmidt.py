@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from sgdlimits._moves import moves
 from sgdlimits.simulate.base import process_of
 from sgdlimits.simulate.multi_index_chain import MultiIndexChain
 from sgdlimits.tasks import MultiIndexFamily
@@ -18,7 +19,7 @@ LANES, BLOCK = 128, 32
 def gram_schmidt_program(task: MultiIndexFamily, dim: int) -> Callable[[int], float]:
     """Seconds of processor time for one step of one run, as a function of their number."""
     with jax.enable_x64(True):
-        chain: Any = process_of(task, method="chain", dim=dim, step=0.1, first_run=0)
+        chain: Any = process_of(task, method="chain", dim=dim, moves=moves(step=0.1), first_run=0)
         states = task.random_states(dim, 0, range(LANES))
         v = jnp.asarray(states["v"].T) if task.trained else None
         M = jnp.asarray(np.moveaxis(states["M"], 0, -1))
@@ -52,7 +53,7 @@ def _advance(chain: MultiIndexChain, carry: Any, blocks: jax.Array) -> Any:
 def _step(
     chain: MultiIndexChain, carry: Any, noise: jax.Array, uniform: jax.Array, rho: jax.Array
 ) -> Any:
-    task, delta = chain.task, chain.delta
+    task, delta = chain.task, chain.clock(0.0)
     K, r = task.width, len(task.anchors)
     v, M, C = carry
     scale = 1 / jnp.sqrt(task.precision)

@@ -31,6 +31,7 @@ from sgdlimits._types import Flag, Number, Real, WholeNumber, Word
 StepLike = float | Callable[[Real], Real] | Sequence[tuple[float, float]]
 MomentumLike = float | tuple[str, float]
 
+_ROUNDING = 1e-10  # times are sums of many small ones
 SPHERES = ("rescaled", "tangential")
 
 
@@ -56,7 +57,7 @@ class Schedule(eqx.Module):
         if self.function is not None:
             return jnp.asarray(self.function(time), float)
         values, times = jnp.asarray(self.values), jnp.asarray(self.times)
-        return values[jnp.sum(times[1:] <= time)]
+        return values[jnp.sum(times[1:] <= time * (1 + _ROUNDING))]
 
     def at(self, times: np.ndarray) -> np.ndarray:
         """The step at many times; raises InputError unless it is a positive finite number."""

@@ -19,11 +19,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
+from sgdlimits._moves import Moves
 from sgdlimits._precision import as_arrays
 from sgdlimits._types import Index, Number, State
 from sgdlimits.dynamics.model import Model, Vector, model_of
-from sgdlimits.simulate.base import Process, process_of
+from sgdlimits.simulate.base import Process, Step, Words, process_of, run_keys, take_only
 from sgdlimits.simulate.chain import Chain, Noise
+from sgdlimits.simulate.clock import Clock, clock
 from sgdlimits.tasks.base import Task
 from sgdlimits.tasks.layout import Layout, Statistic
 
@@ -134,7 +136,7 @@ class TwoVariancesChain(Chain):
     """Per block: noise along the teacher, along w⊥, and a chi-square across both."""
 
     task: TwoVariances
-    delta: Float[Array, ""]
+    clock: Clock
     first_run: Index
     freedom: Float[Array, " 2"]
 
@@ -146,9 +148,9 @@ class TwoVariancesChain(Chain):
     def start(self, states: State) -> Carry:
         return jnp.asarray(states["m"].T), jnp.sqrt(jnp.asarray(states["r2"].T))
 
-    def step(self, carry: Carry, noise: Noise) -> Carry:
+    def step(self, carry: Carry, noise: Noise, delta: Float[Array, ""]) -> Carry:
         m, r = carry
-        task, delta = self.task, self.delta
+        task = self.task
         deviations = jnp.sqrt(task.variances)[:, None]
         normals = noise.normals
         teacher, across, label = normals[:2], normals[2:4], normals[4]
@@ -167,7 +169,7 @@ class TwoVariancesDirect(Process):
     """All coordinates; the teacher lies along the first of each block."""
 
     task: TwoVariances
-    delta: Float[Array, ""]
+    clock: Clock
     dim: int = eqx.field(static=True)
     first_run: Index
 
@@ -183,16 +185,14 @@ class TwoVariancesDirect(Process):
             w[:, first + 1] = np.sqrt(states["r2"][:, b])
         return jnp.asarray(w)
 
-    def advance(
-        self, carry: Float[Array, "runs d"], key: Array, first: Index, last: Index
-    ) -> Float[Array, "runs d"]:
+    def stepper(self, words: Words) -> Step:
         half, rest = self.task.sizes(self.dim)
         deviations = jnp.repeat(
             jnp.sqrt(self.task.variances), np.array([half, rest]), total_repeat_length=self.dim
         )
         teacher = jnp.zeros(self.dim).at[jnp.array([0, half])].set(self.task.signal)
 
-        def one(w: Float[Array, " d"], key: Array) -> Float[Array, " d"]:
+        def one(w: Float[Array, " d"], key: Array, delta: Float[Array, ""]) -> Float[Array, " d"]:
             normal = jax.random.normal(key, (self.dim + 1,))
             x = deviations * normal[:-1]
             y = teacher @ x + jnp.sqrt(self.task.noise) * normal[-1]
@@ -200,14 +200,13 @@ class TwoVariancesDirect(Process):
             def loss(w: Float[Array, " d"]) -> Float[Array, ""]:
                 return (y - w @ x) ** 2 / 2 + self.task.ridge / 2 * w @ w
 
-            return w - self.delta * jax.grad(loss)(w)
+            return w - delta * jax.grad(loss)(w)
 
-        def body(i: Index, carry: Float[Array, "runs d"]) -> Float[Array, "runs d"]:
-            runs = self.first_run + jnp.arange(carry.shape[0])
-            keys = jax.vmap(lambda j: jax.random.fold_in(jax.random.fold_in(key, j), i))(runs)
-            return jax.vmap(one)(carry, keys)
+        def step(number: Index, carry: Float[Array, "runs d"], delta: Float[Array, ""]) -> Array:
+            keys = run_keys(words, self.first_run, carry.shape[0], number)
+            return jax.vmap(one, (0, 0, None))(carry, keys, delta)
 
-        return jax.lax.fori_loop(first, last, body, carry)
+        return step
 
     def observe(self, carry: Float[Array, "runs d"]) -> dict[str, Float[Array, "runs ..."]]:
         half = self.task.sizes(self.dim)[0]
@@ -220,10 +219,11 @@ class TwoVariancesDirect(Process):
 
 @process_of.register(TwoVariances)
 def two_variances_process(
-    task: TwoVariances, *, method: str, dim: int, step: float, first_run: int
+    task: TwoVariances, *, method: str, dim: int, moves: Moves, first_run: int
 ) -> Process:
-    delta, first = jnp.asarray(step / dim), jnp.asarray(first_run)
+    take_only(task, method, moves)
+    timed, first = clock(moves, dim), jnp.asarray(first_run)
     if method == "direct":
-        return TwoVariancesDirect(as_arrays(task), delta, dim, first)
+        return TwoVariancesDirect(task=as_arrays(task), clock=timed, dim=dim, first_run=first)
     freedom = jnp.asarray([size - 2.0 for size in task.sizes(dim)])
-    return TwoVariancesChain(task=as_arrays(task), delta=delta, first_run=first, freedom=freedom)
+    return TwoVariancesChain(task=as_arrays(task), clock=timed, first_run=first, freedom=freedom)

@@ -2,22 +2,30 @@
 
 import abc
 import functools
+from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree, UInt32
 
 from sgdlimits import _checks
+from sgdlimits._moves import Moves
+from sgdlimits._precision import staged
 from sgdlimits._types import Index, State
+from sgdlimits.simulate.clock import Clock
 from sgdlimits.simulate.kernel import program_of_kernels
 from sgdlimits.tasks.base import Task
 
 Carry = PyTree[Float[Array, "..."]]
+Words = UInt32[Array, " 2"]  # those of a key: see seed_words
+Step = Callable[[Index, Carry, Float[Array, ""]], Carry]
 
 
 @functools.singledispatch
-def process_of(task: Task, *, method: str, dim: int, step: float, first_run: int) -> "Process":
+def process_of(task: Task, *, method: str, dim: int, moves: Moves, first_run: int) -> "Process":
     """SGD on a task, as a process that ``simulate`` advances.
 
     A family of tasks registers how its processes are made:
@@ -27,17 +35,37 @@ def process_of(task: Task, *, method: str, dim: int, step: float, first_run: int
         task: what is learned.
         method: "chain", exactly in law through the statistics alone, or "direct", all coordinates.
         dim: the data dimension d.
-        step: c in δ = c/dim.
+        moves: how SGD moves; what this task cannot do raises InputError (see ``take_only``).
         first_run: number of the first of the runs that are advanced together.
     """
-    del method, dim, step, first_run
+    del method, dim, moves, first_run
     raise _checks.InputError(
         f"task={task!r} is not allowed: no simulation is known for {type(task).__name__}"
     )
 
 
+def take_only(task: Task, method: str, moves: Moves, *names: str) -> None:
+    """Raise InputError if moves differ from the defaults in anything but the step and ``names``."""
+    for name, value in moves.words.items():
+        if name not in names:
+            allowed = ", ".join(("step", *names))
+            raise _checks.InputError(
+                f"{name}={value!r} is not allowed: for {type(task).__name__} with "
+                f"method={method!r} only these may differ from their defaults: {allowed}"
+            )
+
+
+class Moving(NamedTuple):
+    """Runs of SGD on their way: the time it is, and what a process carries from step to step."""
+
+    time: Float[Array, ""]
+    carry: Carry
+
+
 class Process(eqx.Module):
     """Independent runs of SGD on one task, advanced together."""
+
+    clock: eqx.AbstractVar[Clock]
 
     # --- must implement -------------------------------------------------------------------------
 
@@ -51,12 +79,38 @@ class Process(eqx.Module):
         """The internal state of runs whose statistics are ``states`` (runs along axis 0)."""
 
     @abc.abstractmethod
-    def advance(self, carry: Carry, key: Array, first: Index, last: Index) -> Carry:
-        """Take the steps first, ..., last − 1. Step i uses the same noise however it is reached."""
+    def stepper(self, words: Words) -> Step:
+        """One step of SGD: a function of its number, the carry and δ.
+
+        A step uses the same noise however it is reached: that of its number.
+        """
 
     @abc.abstractmethod
     def observe(self, carry: Carry) -> dict[str, Float[Array, "runs ..."]]:
         """The summary statistics, runs along axis 0."""
+
+    # --- given ----------------------------------------------------------------------------------
+
+    def begin(self, states: State) -> Moving:
+        """At time zero, with the statistics ``states`` (runs along axis 0)."""
+        return Moving(staged(0.0), self.start(states))
+
+    def advance(self, moving: Moving, words: Words, first: Index, last: Index) -> Moving:
+        """Take the steps first, ..., last − 1."""
+        step = self.stepper(words)
+
+        def onward(number: Index, moving: Moving) -> Moving:
+            delta = self.clock(moving.time)
+            return Moving(moving.time + delta, step(number, moving.carry, delta))
+
+        return jax.lax.fori_loop(first, last, onward, moving)
+
+
+def run_keys(words: Words, first_run: Index, runs: int, number: Index) -> Array:
+    """For each run the key of ``jax.random`` for the step with this number."""
+    key = jax.random.wrap_key_data(words, impl="threefry2x32")
+    own = jax.vmap(lambda j: jax.random.fold_in(key, j))(first_run + jnp.arange(runs))
+    return jax.vmap(lambda k: jax.random.fold_in(k, number))(own)
 
 
 def seed_words(seed: int) -> UInt32[np.ndarray, " 2"]:
@@ -72,18 +126,14 @@ def seed_words(seed: int) -> UInt32[np.ndarray, " 2"]:
 
 @program_of_kernels
 def observe_at(
-    process: Process,
-    carry: Carry,
-    words: UInt32[Array, " 2"],
-    marks: Int[Array, " marks"],
-) -> tuple[Carry, dict[str, Float[Array, "records runs ..."]]]:
+    process: Process, moving: Moving, words: Words, marks: Int[Array, " marks"]
+) -> tuple[Moving, dict[str, Float[Array, "records runs ..."]]]:
     """Advance from step marks[0] to marks[-1], observing at marks[1:] and nowhere else."""
-    key = jax.random.wrap_key_data(words, impl="threefry2x32")
 
     def interval(
-        carry: Carry, ends: tuple[Index, Index]
-    ) -> tuple[Carry, dict[str, Float[Array, "runs ..."]]]:
-        carry = process.advance(carry, key, *ends)
-        return carry, process.observe(carry)
+        moving: Moving, ends: tuple[Index, Index]
+    ) -> tuple[Moving, dict[str, Float[Array, "runs ..."]]]:
+        moving = process.advance(moving, words, *ends)
+        return moving, process.observe(moving.carry)
 
-    return jax.lax.scan(interval, carry, (marks[:-1], marks[1:]))
+    return jax.lax.scan(interval, moving, (marks[:-1], marks[1:]))

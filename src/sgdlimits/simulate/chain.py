@@ -4,13 +4,12 @@ import abc
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, UInt32
+from jaxtyping import Array, Float
 
 from sgdlimits._types import Index
 from sgdlimits.simulate import chi_square, noise
-from sgdlimits.simulate.base import Carry, Process
+from sgdlimits.simulate.base import Carry, Moving, Process, Step, Words
 from sgdlimits.simulate.kernel import as_one_kernel
 
 LANES = 128  # runs that share a stream of noise and are advanced together
@@ -34,7 +33,6 @@ class Chain(Process):
     own the root of a chi-square number. Most tasks have one block.
     """
 
-    delta: eqx.AbstractVar[Float[Array, ""]]  # δ = step/dim
     first_run: eqx.AbstractVar[Index]
     freedom: eqx.AbstractVar[Float[Array, " blocks"]]  # degrees of freedom of each length
 
@@ -46,8 +44,8 @@ class Chain(Process):
         """How many standard normal numbers a step consumes."""
 
     @abc.abstractmethod
-    def step(self, carry: Carry, noise: Noise) -> Carry:
-        """One step of SGD."""
+    def step(self, carry: Carry, noise: Noise, delta: Float[Array, ""]) -> Carry:
+        """One step of SGD with learning rate δ."""
 
     # --- given ----------------------------------------------------------------------------------
 
@@ -56,10 +54,19 @@ class Chain(Process):
         """As many as share a stream of noise."""
         return LANES
 
-    def advance(self, carry: Carry, key: Array, first: Index, last: Index) -> Carry:
-        """Step i of a run draws from the key of its number: no state but the statistics."""
-        words = jax.random.key_data(key)
-        return as_one_kernel(_steps)(self, carry, words, first, last)
+    def advance(self, moving: Moving, words: Words, first: Index, last: Index) -> Moving:
+        """As one function of machine code."""
+        return as_one_kernel(Process.advance)(self, moving, words, first, last)
+
+    def stepper(self, words: Words) -> Step:
+        """A step of a run draws from the key of its number: no state but the statistics."""
+        key = noise.derived((words[0], words[1]), self.first_run // self.lanes)
+        coefficients = [chi_square.series(dof) for dof in self.freedom]
+
+        def step(number: Index, carry: Carry, delta: Float[Array, ""]) -> Carry:
+            return self.step(carry, self.noise(noise.derived(key, number), coefficients), delta)
+
+        return step
 
     def noise(self, key: noise.Key, coefficients: list[Float[Array, " powers"]]) -> Noise:
         """That of one step; ``coefficients`` are those of the chi-square numbers."""
@@ -72,15 +79,3 @@ class Chain(Process):
             )
         ]
         return Noise(normals[: self.normals], uniform, jnp.sqrt(jnp.stack(squares)))
-
-
-def _steps(
-    process: Chain, carry: Carry, words: UInt32[Array, " 2"], first: Index, last: Index
-) -> Carry:
-    key = noise.derived((words[0], words[1]), process.first_run // process.lanes)
-    coefficients = [chi_square.series(dof) for dof in process.freedom]
-
-    def step(number: Index, carry: Carry) -> Carry:
-        return process.step(carry, process.noise(noise.derived(key, number), coefficients))
-
-    return jax.lax.fori_loop(first, last, step, carry)

@@ -1,6 +1,8 @@
 """SGD on multi-index tasks: the exact chain, or all coordinates."""
 
-from sgdlimits.simulate.base import Process, process_of
+from sgdlimits import _checks
+from sgdlimits._moves import Moves
+from sgdlimits.simulate.base import Process, process_of, take_only
 from sgdlimits.simulate.multi_index_chain import make_chain
 from sgdlimits.simulate.multi_index_direct import make_direct
 from sgdlimits.tasks import MultiIndexFamily
@@ -8,8 +10,18 @@ from sgdlimits.tasks import MultiIndexFamily
 
 @process_of.register(MultiIndexFamily)
 def multi_index_process(
-    task: MultiIndexFamily, *, method: str, dim: int, step: float, first_run: int
+    task: MultiIndexFamily, *, method: str, dim: int, moves: Moves, first_run: int
 ) -> Process:
     """One process for each method."""
+    if "readout_step" in moves.words and not task.trained:
+        raise _checks.InputError(
+            f"readout_step={float(moves.readout_step)} is not allowed: "
+            f"{type(task).__name__} has no trained readout"
+        )
+    if moves.tangential and not task.spherical:
+        raise _checks.InputError(
+            f"sphere='tangential' is not allowed: {type(task).__name__} here is not spherical"
+        )
+    take_only(task, method, moves, "readout_step")
     make = make_chain if method == "chain" else make_direct
-    return make(task, dim, step, first_run)
+    return make(task, dim, moves, first_run)

@@ -6,10 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from sgdlimits._moves import Moves
 from sgdlimits._precision import as_arrays, staged
 from sgdlimits._types import Index, State
 from sgdlimits.simulate import triangle
 from sgdlimits.simulate.chain import LANES, Chain, Noise
+from sgdlimits.simulate.clock import Clock, clock
 from sgdlimits.simulate.kernel import computed_once
 from sgdlimits.tasks import MultiIndexFamily
 
@@ -26,7 +28,8 @@ class MultiIndexChain(Chain):
     """
 
     task: MultiIndexFamily
-    delta: Float[Array, ""]
+    clock: Clock
+    readout_step: Float[Array, ""]  # ε
     first_run: Index
     freedom: Float[Array, " 1"]
     root: Float[Array, "r r"]  # L with P = LLᵀ; anchor fields are L times orthonormal ones
@@ -54,9 +57,9 @@ class MultiIndexChain(Chain):
         v = staged(states["v"].T) if self.task.trained else None
         return v, staged(M), triangle.triangle_of(C)
 
-    def step(self, carry: Carry, noise: Noise) -> Carry:
+    def step(self, carry: Carry, noise: Noise, delta: Float[Array, ""]) -> Carry:
         """One step of SGD for (v, M, C)."""
-        task, delta = self.task, self.delta
+        task = self.task
         r, scale = len(task.anchors), 1 / jnp.sqrt(task.precision)
         v, M, C = carry
         zeta, eta = noise.normals[:r], noise.normals[r : r + task.width]
@@ -69,7 +72,7 @@ class MultiIndexChain(Chain):
 
         keep = 1 - delta * task.ridge
         if v is not None and readout_gradient is not None:
-            v = keep * v - delta * readout_gradient
+            v = v - self.readout_step * delta * (readout_gradient + task.ridge * v)
         M = keep * M - delta * g[:, None] * anchors[None]
         last = jnp.where(tau > 0, keep / tau, 0.0) * orthogonal - (delta * scale * tau) * g
         C = triangle.absorb(C, keep, last)
@@ -125,7 +128,7 @@ class MultiIndexChain(Chain):
         return jax.vmap(both, (-1, -1, -1), -1)(v, fields, labels)
 
 
-def make_chain(task: MultiIndexFamily, dim: int, step: float, first_run: int) -> MultiIndexChain:
+def make_chain(task: MultiIndexFamily, dim: int, moves: Moves, first_run: int) -> MultiIndexChain:
     """The chain of a multi-index task in dimension ``dim``."""
     r = len(task.anchors)
     L = np.linalg.cholesky(task.gram)
@@ -136,7 +139,8 @@ def make_chain(task: MultiIndexFamily, dim: int, step: float, first_run: int) ->
     cumulative = np.cumsum(task.weights)[:-1]
     return MultiIndexChain(
         task=as_arrays(task),
-        delta=staged(step / dim),
+        clock=clock(moves, dim),
+        readout_step=staged(moves.readout_step),
         first_run=staged(first_run),
         freedom=staged([float(dim - r - task.width)]),
         root=staged(L),

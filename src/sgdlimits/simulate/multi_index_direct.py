@@ -6,9 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from sgdlimits._moves import Moves
 from sgdlimits._precision import as_arrays, staged
 from sgdlimits._types import Index, State
-from sgdlimits.simulate.base import Process
+from sgdlimits.simulate.base import Process, Step, Words, run_keys
+from sgdlimits.simulate.clock import Clock, clock
 from sgdlimits.tasks import MultiIndexFamily
 
 Carry = tuple[Float[Array, "runs K"] | None, Float[Array, "runs K d"]]
@@ -21,7 +23,8 @@ class MultiIndexDirect(Process):
     """
 
     task: MultiIndexFamily
-    delta: Float[Array, ""]
+    clock: Clock
+    readout_step: Float[Array, ""]  # ε
     dim: int = eqx.field(static=True)
     offset: Index  # number of the first run
     anchors: Float[Array, "r d"]
@@ -36,16 +39,14 @@ class MultiIndexDirect(Process):
         """Weights that realise the given v, M and R."""
         return weights_from_state(self.task, states, self.dim)
 
-    def advance(self, carry: Carry, key: Array, first: Index, last: Index) -> Carry:
+    def stepper(self, words: Words) -> Step:
         """Step i of run j uses key (j, i)."""
-        keys = jax.vmap(lambda j: jax.random.fold_in(key, j))(
-            self.offset + jnp.arange(carry[1].shape[0])
-        )
 
-        def body(i: Index, carry: Carry) -> Carry:
-            return jax.vmap(self._step)(carry, jax.vmap(lambda k: jax.random.fold_in(k, i))(keys))
+        def step(number: Index, carry: Carry, delta: Float[Array, ""]) -> Carry:
+            keys = run_keys(words, self.offset, carry[1].shape[0], number)
+            return jax.vmap(self._step, (0, 0, None))(carry, keys, delta)
 
-        return jax.lax.fori_loop(first, last, body, carry)
+        return step
 
     def observe(self, carry: Carry) -> dict[str, Float[Array, "runs ..."]]:
         """The statistics v, M = WAᵀ and R, the Gram matrix outside the first r coordinates."""
@@ -68,7 +69,10 @@ class MultiIndexDirect(Process):
         return x, task.label(c, self.anchors @ x, jax.random.normal(label_key))
 
     def _step(
-        self, carry: tuple[Float[Array, " K"] | None, Float[Array, "K d"]], key: Array
+        self,
+        carry: tuple[Float[Array, " K"] | None, Float[Array, "K d"]],
+        key: Array,
+        delta: Float[Array, ""],
     ) -> tuple[Float[Array, " K"] | None, Float[Array, "K d"]]:
         task = self.task
         v, W = carry
@@ -79,10 +83,10 @@ class MultiIndexDirect(Process):
             return task.loss(W @ x, v, y) + task.ridge / 2 * penalty
 
         if v is None:
-            W = W - self.delta * jax.grad(loss, 1)(None, W)
+            W = W - delta * jax.grad(loss, 1)(None, W)
         else:
             readout_gradient, gradient = jax.grad(loss, (0, 1))(v, W)
-            v, W = v - self.delta * readout_gradient, W - self.delta * gradient
+            v, W = v - self.readout_step * delta * readout_gradient, W - delta * gradient
         if task.spherical:
             W = W / jnp.linalg.norm(W, axis=1, keepdims=True)
         return v, W
@@ -104,17 +108,18 @@ def weights_from_state(task: MultiIndexFamily, states: State, dim: int) -> Carry
     return v, staged(W)
 
 
-def make_direct(task: MultiIndexFamily, dim: int, step: float, offset: int) -> MultiIndexDirect:
+def make_direct(task: MultiIndexFamily, dim: int, moves: Moves, offset: int) -> MultiIndexDirect:
     """SGD on all coordinates of a multi-index task."""
     r = len(task.anchors)
     anchors = np.zeros((r, dim))
     anchors[:, :r] = np.linalg.cholesky(task.gram)
     values, vectors = np.linalg.eigh(task.spike)
     return MultiIndexDirect(
-        as_arrays(task),
-        staged(step / dim),
-        dim,
-        staged(offset),
-        staged(anchors),
-        staged(vectors * np.sqrt(np.maximum(values, 0))),
+        task=as_arrays(task),
+        clock=clock(moves, dim),
+        readout_step=staged(moves.readout_step),
+        dim=dim,
+        offset=staged(offset),
+        anchors=staged(anchors),
+        spike=staged(vectors * np.sqrt(np.maximum(values, 0))),
     )

@@ -10,10 +10,12 @@ import numpy as np
 import xarray as xr
 
 from sgdlimits import _checks, _cores, results
+from sgdlimits._moves import MomentumLike, Moves, StepLike, moves
 from sgdlimits._precision import double_precision, staged
 from sgdlimits._progress import Advance, progress
-from sgdlimits._types import Number, State, StateLike, WholeNumber, Word
-from sgdlimits.simulate.base import Carry, Process, observe_at, process_of, seed_words
+from sgdlimits._types import Flag, Number, State, StateLike, WholeNumber, Word
+from sgdlimits.simulate.base import Moving, Process, observe_at, process_of, seed_words
+from sgdlimits.simulate.clock import Marks, steps_at
 from sgdlimits.tasks.base import Task
 
 # A call into compiled code cannot be interrupted, so calls are brief: they report progress too.
@@ -29,23 +31,38 @@ def simulate(
     *,
     runs: WholeNumber = 100,
     time: Number = 10.0,
-    step: Number = 1.0,
+    step: StepLike = 1.0,
+    batch: WholeNumber = 1,
+    momentum: MomentumLike = 0.0,
+    readout_step: Number = 1.0,
+    normalised: Flag = False,
+    sphere: Word = "rescaled",
     seed: WholeNumber = 0,
     init: StateLike | None = None,
     method: Word = "chain",
     points: WholeNumber = 201,
 ) -> xr.Dataset:
-    """Run SGD with learning rate δ = step/dim for time/δ steps, many times independently.
+    """Run SGD with learning rate δ = step/dim, many times independently.
 
     ``method="chain"`` simulates the summary statistics themselves, exactly in law, at a cost that
     does not depend on ``dim``. ``method="direct"`` simulates all coordinates of the weights.
+
+    A step at time t takes time δ = c(t)/dim, whatever the batch: time is the sum of all δ.
 
     Args:
         task: what is learned.
         dim: the data dimension d.
         runs: number of independent runs.
-        time: length of a run, in units of dim/step samples.
-        step: c in δ = c/dim.
+        time: length of a run, in units of dim/step steps.
+        step: c in δ = c/dim; a JAX function c(t) of time, or pairs (time, step) from each of which
+            on that step is taken, the first at time 0.
+        batch: how many fresh samples the gradient of a step is averaged over.
+        momentum: β in [0, 1): V ← βV + δ∇L, W ← W − V; or ("slow", κ) for β = 1 − κδ and
+            U ← βU + δ∇L, W ← W − δU. The velocity is zero at the start.
+        readout_step: ε ≥ 0; a trained readout moves with εδ.
+        normalised: gradients, without the ridge's, are divided by their norm, times √dim.
+        sphere: on spherical tasks, "rescaled": rows of W are divided by their norms after a step;
+            "tangential": besides, gradients are made tangential before it.
         seed: of all randomness. Run i is the same whatever ``runs``, ``points`` and cores.
         init: the state all runs start from, or one state per run along a leading axis; by default
             each run starts from its own random state (``task.random_state``).
@@ -54,7 +71,8 @@ def simulate(
 
     Returns:
         A Dataset with the statistics by name over ``run`` and ``time``, ``diverged`` per run and
-        ``diverged_at``, the first recorded time at which a run was no longer finite.
+        ``diverged_at``, the first recorded time at which a run was no longer finite. The coordinate
+        ``samples`` along ``time`` counts the samples seen.
 
     >>> import sgdlimits as sl
     >>> runs = sl.simulate(sl.tasks.SpikedTensor(snr=2.0), dim=500, runs=8, time=2.0, points=5)
@@ -68,28 +86,21 @@ def simulate(
     dim = task.check_dim(dim)
     runs = _checks.integer("runs", runs, least=1)
     time = _checks.positive("time", time)
-    step = _checks.positive("step", step)
+    how = moves(
+        step=step,
+        batch=batch,
+        momentum=momentum,
+        readout_step=readout_step,
+        normalised=normalised,
+        sphere=sphere,
+    )
     seed = _checks.integer("seed", seed, least=0)
     points = _checks.integer("points", points, least=2)
     method = _checks.choice("method", method, ("chain", "direct"))
-    steps = round(time * dim / step)
-    if steps >= 2**53:
-        raise _checks.InputError(
-            f"time={time} is not allowed: with dim={dim} and step={step} it takes {steps:.3g} steps"
-        )
-    if steps < 1:
-        raise _checks.InputError(
-            f"time={time} is not allowed: with dim={dim} and step={step} it must be "
-            f"at least {step / dim} (one step of SGD)"
-        )
+    marks = steps_at(how, dim, np.linspace(0, time, points), "time")
     starts = _starts(task, dim, runs, seed, init)
-    wanted = np.linspace(0, steps, points)
-    marks = np.unique(np.round(wanted).astype(np.int64))
-    times = marks * step / dim
-    if len(marks) == points and np.array_equal(marks, wanted):
-        times = np.linspace(0, times[-1], points)  # to the last bit those of a solution
-    records = _run_chunks(task, dim, step, seed, starts, marks, method)
-    return _dataset(task, starts, records, times, dim, step, seed, method)
+    records = _run_chunks(task, dim, how, seed, starts, marks.steps, method)
+    return _dataset(task, starts, records, marks, dim, how, seed, method)
 
 
 def _starts(task: Task, dim: int, runs: int, seed: int, init: StateLike | None) -> State:
@@ -105,7 +116,7 @@ def _starts(task: Task, dim: int, runs: int, seed: int, init: StateLike | None) 
 def _run_chunks(
     task: Task,
     dim: int,
-    step: float,
+    moves: Moves,
     seed: int,
     starts: State,
     marks: np.ndarray,
@@ -117,15 +128,15 @@ def _run_chunks(
     round differently.
     """
     runs = len(next(iter(starts.values())))
-    options: dict[str, Any] = {"method": method, "dim": dim, "step": step}
+    options: dict[str, Any] = {"method": method, "dim": dim, "moves": moves}
     lanes = process_of(task, first_run=0, **options).lanes
     chunks = range(0, runs, lanes)
     words, stop = staged(seed_words(seed)), threading.Event()
 
-    def begin(first: int) -> tuple[Process, Carry]:
+    def begin(first: int) -> tuple[Process, Moving]:
         chunk = {name: _padded(x[first : first + lanes], lanes) for name, x in starts.items()}
         process = process_of(task, first_run=first, **options)
-        return process, process.start(chunk)
+        return process, process.begin(chunk)
 
     # no step at all: compiled here, or each of the threads would compile the same
     nothing = staged(np.zeros(RECORDS + 1, np.int64))
@@ -153,7 +164,7 @@ def _padded(values: np.ndarray, size: int) -> np.ndarray:
 
 def _record_all(
     process: Process,
-    carry: Carry,
+    moving: Moving,
     words: jax.Array,
     marks: np.ndarray,
     advance: Advance,
@@ -171,7 +182,7 @@ def _record_all(
         rest = np.full(RECORDS - len(ends), reach)
         began = perf_counter()
         piece = staged(np.concatenate([[done], ends, rest]))
-        carry, seen = observe_at(process, carry, words, piece)
+        moving, seen = observe_at(process, moving, words, piece)
         pieces.append({name: np.asarray(x)[: len(ends)] for name, x in seen.items()})
         advance((reach - done) / marks[-1])
         factor = BRIEF / (perf_counter() - began)
@@ -185,25 +196,27 @@ def _dataset(
     task: Task,
     starts: State,
     records: State,
-    times: np.ndarray,
+    marks: Marks,
     dim: int,
-    step: float,
+    moves: Moves,
     seed: int,
     method: str,
 ) -> xr.Dataset:
     values = {name: np.concatenate([starts[name][:, None], records[name]], 1) for name in starts}
-    flags = results.divergence(values, times)
+    flags = results.divergence(values, marks.times)
+    along = {"time": marks.times, "samples": ("time", moves.batch * marks.steps)}
     return results.build(
         values | flags,
         {name: ("run", "time", *dims) for name, dims in task.layout.dims.items()}
         | {"diverged": ("run",), "diverged_at": ("run",)},
-        {"run": np.arange(len(flags["diverged"])), "time": times} | task.layout.coords,
+        {"run": np.arange(len(flags["diverged"]))} | along | task.layout.coords,
         {
             "kind": "simulation",
             "task": type(task).__name__,
             "parameters": task.parameters(),
             "dim": dim,
-            "step": step,
+            "step": moves.step_words,
+            **moves.words,
             "seed": seed,
             "method": method,
         },

@@ -6,10 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from sgdlimits._moves import Moves
 from sgdlimits._precision import as_arrays, staged
 from sgdlimits._types import Index, State
-from sgdlimits.simulate.base import Process, process_of
+from sgdlimits.simulate.base import Process, Step, Words, process_of, run_keys, take_only
 from sgdlimits.simulate.chain import Chain, Noise
+from sgdlimits.simulate.clock import Clock, clock
 from sgdlimits.tasks import SpikedTensor
 
 Carry = tuple[Float[Array, " runs"], Float[Array, " runs"]]  # m and r = √r2
@@ -19,7 +21,7 @@ class SpikedTensorChain(Chain):
     """x = mv + ru; the noise √A z + √B ξ x is drawn along v, along u, and across both."""
 
     task: SpikedTensor
-    delta: Float[Array, ""]
+    clock: Clock
     first_run: Index
     freedom: Float[Array, " 1"]
 
@@ -32,10 +34,10 @@ class SpikedTensorChain(Chain):
         """Keep r, not r2: a sum of squares loses nothing."""
         return staged(states["m"]), staged(np.sqrt(states["r2"]))
 
-    def step(self, carry: Carry, noise: Noise) -> Carry:
+    def step(self, carry: Carry, noise: Noise, delta: Float[Array, ""]) -> Carry:
         """One step of SGD for (m, r)."""
         (m, r), (rho,) = carry, noise.lengths
-        task, delta = self.task, self.delta
+        task = self.task
         along, across, common = noise.normals
         squared = m**2 + r**2
         isotropic, radial = task.noise_variances(squared)
@@ -55,7 +57,7 @@ class SpikedTensorDirect(Process):
     """All coordinates of x, of which v is the first; the noise is a vector, not a tensor."""
 
     task: SpikedTensor
-    delta: Float[Array, ""]
+    clock: Clock
     dim: int = eqx.field(static=True)
     offset: Index  # number of the first run
 
@@ -70,25 +72,21 @@ class SpikedTensorDirect(Process):
         x[:, 0], x[:, 1] = states["m"], np.sqrt(states["r2"])
         return staged(x)
 
-    def advance(
-        self, carry: Float[Array, "runs d"], key: Array, first: Index, last: Index
-    ) -> Float[Array, "runs d"]:
+    def stepper(self, words: Words) -> Step:
         """Step i of run j uses key (j, i)."""
-        keys = jax.vmap(lambda j: jax.random.fold_in(key, j))(
-            self.offset + jnp.arange(carry.shape[0])
-        )
 
-        def one(x: Float[Array, " d"], key: Array) -> Float[Array, " d"]:
+        def one(x: Float[Array, " d"], key: Array, delta: Float[Array, ""]) -> Float[Array, " d"]:
             normal = jax.random.normal(key, (self.dim + 1,))
             isotropic, radial = self.task.noise_variances(x @ x)
             noise = jnp.sqrt(isotropic) * normal[1:] + jnp.sqrt(radial) * normal[0] * x
             gradient = jax.grad(lambda x: self.task.population_loss(x[0], x[1:] @ x[1:]))(x)
-            return x - self.delta * (gradient + noise)
+            return x - delta * (gradient + noise)
 
-        def body(i: Index, carry: Float[Array, "runs d"]) -> Float[Array, "runs d"]:
-            return jax.vmap(one)(carry, jax.vmap(lambda k: jax.random.fold_in(k, i))(keys))
+        def step(number: Index, carry: Float[Array, "runs d"], delta: Float[Array, ""]) -> Array:
+            keys = run_keys(words, self.offset, carry.shape[0], number)
+            return jax.vmap(one, (0, 0, None))(carry, keys, delta)
 
-        return jax.lax.fori_loop(first, last, body, carry)
+        return step
 
     def observe(self, carry: Float[Array, "runs d"]) -> dict[str, Float[Array, "runs ..."]]:
         """The statistics m and r2."""
@@ -97,12 +95,13 @@ class SpikedTensorDirect(Process):
 
 @process_of.register(SpikedTensor)
 def spiked_tensor_process(
-    task: SpikedTensor, *, method: str, dim: int, step: float, first_run: int
+    task: SpikedTensor, *, method: str, dim: int, moves: Moves, first_run: int
 ) -> Process:
     """One process for each method."""
-    delta, first = staged(step / dim), staged(first_run)
+    take_only(task, method, moves)
+    timed, first = clock(moves, dim), staged(first_run)
     if method == "direct":
-        return SpikedTensorDirect(as_arrays(task), delta, dim, first)
+        return SpikedTensorDirect(task=as_arrays(task), clock=timed, dim=dim, offset=first)
     return SpikedTensorChain(
-        task=as_arrays(task), delta=delta, first_run=first, freedom=staged([dim - 2.0])
+        task=as_arrays(task), clock=timed, first_run=first, freedom=staged([dim - 2.0])
     )

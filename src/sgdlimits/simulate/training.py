@@ -15,8 +15,10 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from sgdlimits import _checks
-from sgdlimits._precision import double_precision
+from sgdlimits._moves import moves
+from sgdlimits._precision import double_precision, staged
 from sgdlimits._types import Number, Numbers, StateLike, WholeNumber
+from sgdlimits.simulate.base import Moving, seed_words
 from sgdlimits.simulate.multi_index_direct import MultiIndexDirect, make_direct
 from sgdlimits.tasks import MultiIndexFamily
 
@@ -74,8 +76,8 @@ class Training:
         start = (
             checked.random_state(self.dim, self.seed) if init is None else checked.check_state(init)
         )
-        self._process: MultiIndexDirect = make_direct(checked, self.dim, self.step, 0)
-        self._key = jax.random.key(self.seed)
+        self._process: MultiIndexDirect = make_direct(checked, self.dim, moves(step=self.step), 0)
+        self._words = staged(seed_words(self.seed))
         self._start = {name: value[None] for name, value in start.items()}  # an axis of one run
 
     def weights_at(self, times: Numbers) -> Iterator[Weights]:
@@ -99,10 +101,11 @@ class Training:
         return self._train(grid, steps.astype(int))
 
     def _train(self, times: np.ndarray, steps: np.ndarray) -> Iterator[Weights]:
-        carry, done = None, 0
+        moving, done = None, 0
         for time, until in zip(times, steps.tolist(), strict=True):
-            carry = self._advance(carry, done, until)
+            moving = self._advance(moving, done, until)
             done = until
+            carry: Any = moving.carry
             v, W = carry
             weights = Weights(np.asarray(W[0]), None if v is None else np.asarray(v[0]))
             if not all(np.all(np.isfinite(part)) for part in weights if part is not None):
@@ -113,10 +116,10 @@ class Training:
             yield weights
 
     @double_precision
-    def _advance(self, carry: Any, first: int, last: int) -> Any:
-        if carry is None:
-            carry = self._process.start(self._start)
-        return _advance(self._process, carry, self._key, jnp.asarray(first), jnp.asarray(last))
+    def _advance(self, moving: Moving | None, first: int, last: int) -> Moving:
+        if moving is None:
+            moving = self._process.begin(self._start)
+        return _advance(self._process, moving, self._words, jnp.asarray(first), jnp.asarray(last))
 
     def seen(self, samples: WholeNumber) -> DataSet:
         """The samples of the first steps, in order: what SGD trains on."""
@@ -129,7 +132,8 @@ class Training:
     @double_precision
     def _draw(self, run: int, samples: WholeNumber) -> DataSet:
         numbers = jnp.arange(_checks.integer("samples", samples, least=1))
-        x, labels = _data(self._process, jax.random.fold_in(self._key, run), numbers)
+        key = jax.random.wrap_key_data(self._words, impl="threefry2x32")
+        x, labels = _data(self._process, jax.random.fold_in(key, run), numbers)
         return DataSet(np.asarray(x), np.asarray(labels, dtype=float))
 
 
