@@ -104,17 +104,16 @@ class Task(eqx.Module, metaclass=_Quiet):
         Run 0 is drawn by itself; those after it are drawn in blocks, always whole ones.
         """
         dim, seed = self.check_dim(dim), _checks.integer("seed", seed, least=0)
-        numbers = np.asarray(runs, dtype=int)
-        states = {name: np.empty((len(numbers), *shape)) for name, shape in self.shapes.items()}
-        blocks = -(-numbers // BLOCK)  # 0 for run 0, b for those from (b − 1)·BLOCK + 1
-        for block in np.unique(blocks):
-            generator = np.random.default_rng([seed, block])
-            drawn = self.draw_states(dim, generator, BLOCK if block else 1)
-            mine = blocks == block
-            places = (numbers[mine] - 1) % BLOCK if block else numbers[mine]
-            for name, values in states.items():
-                values[mine] = drawn[name][places]
-        return states
+        if len(runs) == 0:
+            return {name: np.empty((0, *shape)) for name, shape in self.shapes.items()}
+        blocks = range(-(-min(runs) // BLOCK), -(-max(runs) // BLOCK) + 1)
+        parts = [
+            self.draw_states(dim, np.random.default_rng([seed, b]), BLOCK if b else 1)
+            for b in blocks
+        ]
+        first = (blocks[0] - 1) * BLOCK + 1 if blocks[0] else 0  # of the runs that are drawn
+        wanted = np.asarray(runs) - first
+        return {name: np.concatenate([part[name] for part in parts])[wanted] for name in parts[0]}
 
     def check_dim(self, dim: WholeNumber) -> int:
         """Return ``dim`` if this task exists in that dimension, else raise InputError."""
