@@ -12,9 +12,11 @@ from typing import Any, NamedTuple, TypeVar
 import equinox as eqx
 import jax
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 from jaxlib.version import __version__ as jaxlib_version
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 # XLA refuses options that it does not know, so only for the versions that have been tried.
 OPTIONS: dict[str, bool | int] = (
@@ -62,6 +64,21 @@ def bound(function: Callable[..., Any], *fixed: Any) -> Callable[..., Any]:
     program = _program(function)
     known = _Known(structure, shape, tuple(words))
     return lambda *args: program(known, leaves, *args)
+
+
+def traced_once(function: Callable[..., T], *args: Any) -> tuple[T, Callable[..., T]]:
+    """What the results of ``function`` of such arrays look like, and ``function``, not traced again.
+
+    For loops that start from zeros of the right shapes: tracing is most of the time of a first call
+    whose program is known from an earlier process.
+
+    >>> shape, twice = traced_once(lambda x: 2 * x, np.ones(3))
+    >>> shape.shape, twice(np.ones(3)).tolist()
+    ((3,), [2.0, 2.0, 2.0])
+    """
+    traced, shapes = jax.make_jaxpr(function, return_shape=True)(*args)
+    flat, structure = jaxpr_as_fun(traced), jax.tree.structure(shapes)
+    return shapes, lambda *args: jax.tree.unflatten(structure, flat(*jax.tree.leaves(args)))
 
 
 class _Known(NamedTuple):

@@ -169,15 +169,13 @@ def orthant_nodes(
     """
     choices = jax.tree.map(lambda part: jnp.asarray(part)[b], rule.choices)
     # a branch of its own: fused with what follows, it would be done again for every node
-    nothing = jax.tree.map(
-        jnp.zeros_like, jax.eval_shape(_before_last, mean, factor, rule, choices)
-    )
+    i, count = len(mean) - (2 if rule.kinds[-1] is Pair else 1), len(choices.weights)
+    nothing = _Given(jnp.zeros((i, count)), jnp.zeros(count), jnp.zeros(count))
     given = jax.lax.cond(
         choices.weights[0] > 0,
         lambda: _before_last(mean, factor, rule, choices),
         lambda: nothing,
     )
-    i, count = len(given.eta), len(given.weights)
     centers = mean[i:, None] + factor[i:, :i] @ given.eta
     if rule.kinds[-1] is Whole:
         z, w = (jnp.broadcast_to(part, (count, part.size)) for part in jnp.asarray(rule.line))

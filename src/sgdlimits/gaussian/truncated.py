@@ -15,6 +15,7 @@ from sgdlimits._types import WholeNumber
 REACH = 9.0  # thresholds below −9 cut nothing off; above 9 nothing is left
 CELLS = 1152  # of the table
 PIECES, FINE = 24, 24  # the rule that stands for the integral while tables are made
+TOGETHER = 8  # orders whose recursion is made at once
 TAIL = 40.0  # exponents below −40 are nothing
 
 
@@ -27,13 +28,12 @@ def truncated_table(order: WholeNumber, least: WholeNumber = 0) -> Float64[np.nd
         least: how many to pad it to, with copies of the last one that have no weight.
     """
     order = _checks.integer("order", order, least=1)
-    grid = np.linspace(-REACH, REACH, CELLS + 1)
-    nodes, weights = _gauss(grid, order)
+    nodes, weights = _gauss(order)
     index = np.minimum(np.arange(max(order, least)), order - 1)
     real = np.arange(len(index)) < order
-    weights = ndtr(-grid)[:, None] * weights[:, index]
+    weights = ndtr(-_grid())[:, None] * weights[:, index]
     values = np.stack([nodes[:, index], np.where(real, weights, 0.0)], axis=1)
-    return np.moveaxis(CubicSpline(grid, values).c, (2, 1), (0, 1))
+    return np.moveaxis(CubicSpline(_grid(), values).c, (2, 1), (0, 1))
 
 
 @functools.cache
@@ -111,10 +111,22 @@ def _cell(threshold: Float[Array, "*batch"]) -> tuple[Array, Array, Array]:
     return cell, (place - cell) * (2 * REACH / CELLS), jnp.maximum(threshold - REACH, 0.0)
 
 
-def _gauss(thresholds: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights (thresholds, order): Stieltjes' recursion, then Golub and Welsch."""
-    x, weights = _fine(thresholds)
-    diagonal, beside = np.zeros((2, len(thresholds), order))
+def _gauss(order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights (thresholds, order) from the recursion, by Golub and Welsch."""
+    diagonal, beside = (x[:, :order] for x in _recursion(TOGETHER * -(-order // TOGETHER)))
+    matrix = np.zeros((len(diagonal), order, order))
+    rows = np.arange(order)
+    matrix[:, rows, rows] = diagonal
+    matrix[:, rows[1:], rows[:-1]] = matrix[:, rows[:-1], rows[1:]] = beside[:, 1:]
+    nodes, vectors = np.linalg.eigh(matrix)
+    return nodes, vectors[:, 0] ** 2
+
+
+@functools.cache
+def _recursion(order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of the orthogonal polynomials above every threshold of the table, by Stieltjes."""
+    x, weights = _fine(_grid())
+    diagonal, beside = np.zeros((2, len(x), order))
     before, now = np.zeros_like(x), np.ones_like(x)
     for k in range(order):
         size = np.sqrt(np.sum(weights * now**2, axis=1, keepdims=True))
@@ -122,12 +134,11 @@ def _gauss(thresholds: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
         now = now / size
         diagonal[:, k] = np.sum(weights * x * now**2, axis=1)
         before, now = now, (x - diagonal[:, k, None]) * now - (k > 0) * size * before
-    matrix = np.zeros((len(thresholds), order, order))
-    rows = np.arange(order)
-    matrix[:, rows, rows] = diagonal
-    matrix[:, rows[1:], rows[:-1]] = matrix[:, rows[:-1], rows[1:]] = beside[:, 1:]
-    nodes, vectors = np.linalg.eigh(matrix)
-    return nodes, vectors[:, 0] ** 2
+    return diagonal, beside
+
+
+def _grid() -> np.ndarray:
+    return np.linspace(-REACH, REACH, CELLS + 1)
 
 
 def _fine(thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -79,11 +79,16 @@ def survey(model: Ruled, vector: Given) -> Survey:
 
 
 def drift_error(model: Ruled, vector: Given, seen: Survey) -> Float[np.ndarray, " n"]:
+    """The spread over other rules; as large as what is averaged, where no node meets a bend."""
+    error = spread_error(model, vector, seen)
+    return np.maximum(error, seen.scale) if misses_bends(model, vector, seen) else error
+
+
+def spread_error(model: Ruled, vector: Given, seen: Survey) -> Float[np.ndarray, " n"]:
     """The spread over rules that have little in common with this one but their size.
 
     All of them may be wrong alike, where the loss is not what it is taken to be: so the rule is
-    also compared with random nodes that know nothing of the loss. Where no node meets the bend of a
-    steep unit nothing is known, and the error is as large as what is averaged.
+    also compared with random nodes that know nothing of the loss.
     """
     drifts = Table(model).drifts(np.asarray(vector)[None])[:, 0]
     error = _spread(model.size.kind, drifts)
@@ -95,8 +100,13 @@ def drift_error(model: Ruled, vector: Given, seen: Survey) -> Float[np.ndarray, 
             many = len(seen.drifts) * probe_size(model.task).nodes
             chance = np.maximum(chance, np.asarray(_rare(model, jnp.asarray(vector))) / many**0.5)
         error = np.maximum(error, gap - BY_CHANCE * chance)
-    missed = float(seen.bent) > GENTLE and _misses_bends(model, vector)
-    return np.maximum(error, seen.scale) if missed else error
+    return error
+
+
+def misses_bends(model: Ruled, vector: Given, seen: Survey) -> bool:
+    """Whether no node of the model's rule meets the bend of a steep unit: nothing is known then."""
+    soft = model.rule.kinks.soft and not model.rule.bends and float(seen.bent) > GENTLE
+    return bool(soft) and bool(_missed(model, jnp.asarray(vector)))
 
 
 def diffusion_errors(model: Ruled, vector: Given) -> Float[np.ndarray, "n n"]:
@@ -143,12 +153,6 @@ def _survey(plain: Ruled, rules: Quadrature, vector: Vector) -> Survey:
         bends_at(plain, vector).deviation if kinks.soft else jnp.zeros(()),
         tuple(arrangement(factor[: field_count(plain.task)], n, whole) for n in pairs),
     )
-
-
-def _misses_bends(model: Ruled, vector: Given) -> bool:
-    """Whether no node of the model's rule meets the bend of a steep unit."""
-    soft = model.rule.kinks.soft and not model.rule.bends
-    return bool(soft) and bool(_missed(model, jnp.asarray(vector)))
 
 
 @compiled

@@ -1,8 +1,9 @@
 """Which of the rules that a task allows is accurate enough at a state, at least cost."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,8 +12,9 @@ from sgdlimits.dynamics.model.accuracy import (
     TINY,
     Ruled,
     Survey,
-    drift_error,
     jacobian_errors,
+    misses_bends,
+    spread_error,
     survey,
 )
 from sgdlimits.dynamics.model.base import Given, Rows
@@ -32,17 +34,31 @@ WORTH = 1 / 3  # random nodes, which have no symmetry, must be better than other
 R = TypeVar("R", bound=Ruled)
 
 
+@dataclasses.dataclass
+class _Tried(Generic[R]):
+    """A model with one of the rules, and the error it has, as far as that is known."""
+
+    model: R
+    error: float
+    met: bool = False  # whether its nodes are known to meet the bends of steep units
+
+    @property
+    def regular(self) -> bool:
+        """Whether it has the symmetries of the task, which random nodes have not."""
+        return self.model.smooth and self.model.size.kind not in RANDOM
+
+
 def chosen(model: R, vectors: Rows, rtol: float, *, smooth: bool) -> tuple[R, float]:
     """The first rule whose error is at most rtol at all vectors; else the best, at any cost.
 
     Where one rule of a family is far off, of the others only the largest is tried, at the end.
     """
-    best, least, given_up = model, math.inf, set()
-    symmetric = False  # whether the best one has the symmetries of the task
     rows = [jnp.asarray(row) for row in np.asarray(vectors)]
     seen = [survey(model, row) for row in rows]
     rules = allowed(model, seen, rtol, smooth=smooth)
     largest = {family(size): size for size in rules}
+    tried: list[_Tried[R]] = []
+    given_up = set()
     for number, size in enumerate([*rules, *largest.values()]):
         again = number >= len(rules)
         hopeless = typical_error(size) > UNLIKELY * rtol or family(size) in given_up
@@ -50,14 +66,32 @@ def chosen(model: R, vectors: Rows, rtol: float, *, smooth: bool) -> tuple[R, fl
             continue
         rung = model.sized(size)
         error = max(relative_error(rung, row, one) for row, one in zip(rows, seen, strict=True))
-        regular = rung.smooth and size.kind not in RANDOM
-        if error < least * (WORTH if symmetric and not regular else 1.0):
-            best, least, symmetric = rung, error, regular
-        if least <= rtol:
-            break
-        if error > HOPELESS.get(size.kind, SLOW) * rtol and size != largest[family(size)]:
+        one = _Tried(rung, error)
+        tried.append(one)
+        if error <= rtol and (best := _best(tried, rows, seen)).error <= rtol:
+            return best.model, best.error
+        if one.error > HOPELESS.get(size.kind, SLOW) * rtol and size != largest[family(size)]:
             given_up.add(family(size))
-    return best, least
+    best = _best(tried, rows, seen)
+    return best.model, best.error
+
+
+def _best(tried: list[_Tried[R]], rows: Sequence[Given], seen: Sequence[Survey]) -> _Tried[R]:
+    """The best of those whose nodes meet all bends, which is asked only of who would be the best.
+
+    Whose nodes do not knows nothing: its error is that of knowing nothing, from then on.
+    """
+    while True:
+        best = tried[0]
+        for one in tried[1:]:
+            if one.error < best.error * (WORTH if best.regular and not one.regular else 1.0):
+                best = one
+        if best.met or not any(
+            misses_bends(best.model, row, one) for row, one in zip(rows, seen, strict=True)
+        ):
+            best.met = True
+            return best
+        best.error, best.met = max(best.error, 1.0), True
 
 
 def family(size: Size) -> tuple[str, bool, int]:
@@ -67,9 +101,10 @@ def family(size: Size) -> tuple[str, bool, int]:
 
 
 def relative_error(model: Ruled, vector: Given, seen: Survey) -> float:
-    """The largest error of the drift, relative to the terms it is made of."""
+    """The largest error of the drift, relative to the terms it is made of; whatever it misses."""
     scale = float(seen.scale)
-    return float(np.max(drift_error(model, vector, seen))) / scale if scale > 0 else 0.0
+    error = float(np.max(spread_error(model, vector, seen))) / scale if scale > 0 else 0.0
+    return error if error < math.inf else math.inf
 
 
 def with_slopes(model: R, vectors: Rows, rtol: float) -> R:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from sgdlimits import gaussian
+from sgdlimits._compiled import traced_once
 from sgdlimits._precision import as_arrays
 from sgdlimits._types import Index
 from sgdlimits.dynamics.model.accuracy import (
@@ -179,7 +180,7 @@ class MultiIndexModel(Model):
     @property
     def motion(self) -> str:
         """Without noise the gradient of a network with kinks jumps; with noise it is smooth."""
-        if self.rule.placing != "none" or self.task.kinks == "none":
+        if self.rule.placing != "none" or self.rule.kinks.smooth:
             return "smooth"
         return "sliding" if self.jumps_at_zero else "chattering"
 
@@ -318,11 +319,11 @@ class MultiIndexModel(Model):
         def component(c: Index) -> T:
             if self.rule.blocks == 1:
                 return block(c, jnp.asarray(0))
-            shapes = jax.eval_shape(block, c, jnp.asarray(0))
+            shapes, of_block = traced_once(lambda b: block(c, b), jnp.asarray(0))
             nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
             def add(total: T, b: Index) -> tuple[T, None]:
-                more = lambda: jax.tree.map(jnp.add, total, block(c, b))  # noqa: E731
+                more = lambda: jax.tree.map(jnp.add, total, of_block(b))  # noqa: E731
                 return jax.lax.cond(b < self.rule.used, more, lambda: total), None
 
             return jax.lax.scan(add, nothing, jnp.arange(self.rule.blocks))[0]

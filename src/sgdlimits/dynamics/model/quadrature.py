@@ -25,6 +25,7 @@ from sgdlimits.dynamics.model.sizes import (
 from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 AFFINE_NOISE_ORDER = 5  # at least: exact up to its ninth power, as in every squared loss
+MANY_NOISE_ORDER, MOST_NOISE_ORDER = 8, 12  # with more nodes for the fields
 SMOOTH_NOISE_ORDER = 20  # for labels that depend on noise in other ways
 LINE_ORDER = 8  # of the Gauss rule in each piece of a line
 STRETCHED = (0.7, 1.4)  # pieces around bends, in rules whose spread is the error
@@ -35,7 +36,9 @@ OTHERS = {"hermite": LOWER, "orthant": LOWER, "sparse": FALL + 2}
 PROBES = 8  # plain random rules that any other one is compared with
 OTHERWISE = 1000  # seeds of probes are not those of rules
 RANDOM = ("sobol", "lines")  # errors of different seeds are alike
-BLOCK = 2**14  # nodes of lines that are in memory at once
+SMALL, SHARED = 2**8, 2**14  # rules up to so many nodes, and larger ones, are padded to this
+FEW = 32  # numbers for each node
+BLOCK = 2**12  # nodes of lines that are in memory at once
 CHUNK = 2**10  # nodes whose gradients are in the fastest memory at once
 
 
@@ -158,7 +161,8 @@ def _made(size: Size, kinks: Kinks, m: int, components: int, seed: int) -> Quadr
         straight = FALL if size.kind == "sparse" else 0
         turn = _turned(size.orders, rng) if seed > straight else np.eye(m)
         nodes = np.broadcast_to(grid.nodes @ turn.T, (components, *grid.nodes.shape))
-        return made("given", noise=noise, **_in_blocks(nodes, grid.weights, size.nodes))
+        room = bucket(size.nodes, components * m)
+        return made("given", noise=noise, **_in_blocks(nodes, grid.weights, room, CHUNK))
     if size.kind == "orthant":
         whole = len(whole_fields(kinks, m))
         turned = shuffled(size.orders, whole, rng) if lower not in (0, LOWER) else np.arange(m)
@@ -166,7 +170,8 @@ def _made(size: Size, kinks: Kinks, m: int, components: int, seed: int) -> Quadr
         return made("orthant", used=used, orthants=orthants, turned=turned, noise=noise)
     if size.kind == "sobol":
         nodes, weights = _sobol(components, m, count, seed, MIRRORED if kinks.smooth else 0)
-        return made("given", noise=noise, **_in_blocks(nodes, weights, len(weights)))
+        room = bucket(len(weights), components * m)
+        return made("given", noise=noise, **_in_blocks(nodes, weights, room, CHUNK))
     stretch = np.asarray(rng.uniform(*STRETCHED) if seed else 1.0)
     made = functools.partial(made, "lines", bends=size.bends, stretch=stretch, noise=noise)
     if m <= 2:
@@ -180,15 +185,22 @@ def _made(size: Size, kinks: Kinks, m: int, components: int, seed: int) -> Quadr
     each = (2 + breaks_of(kinks, m, size.bends)) * LINE_ORDER
     lines = max(16, count // each)
     nodes, weights = _sobol(components, m - 1, lines, seed, MIRRORED)
-    nodes, weights = _blocks(nodes, weights, max(1, BLOCK // each))
-    anywhere = rng.uniform(0.2, 0.8, nodes.shape[-1])
-    used = np.array(len(weights))
-    return made(line=line, cuts=anywhere, nodes=nodes, weights=weights, used=used)
+    room = len(weights)  # a power of two
+    if components * m <= FEW:
+        room = max(room, 2 ** math.ceil(math.log2(SHARED / each)))
+    blocks = _in_blocks(nodes, weights, room, max(1, BLOCK // each))
+    return made(line=line, cuts=rng.uniform(0.2, 0.8, blocks["nodes"].shape[-1]), **blocks)
 
 
-def bucket(count: int) -> int:
-    """The number of nodes that there is a program for, a power of four from 64 on."""
-    return max(64, power_of_four(count))
+def bucket(count: int, numbers: int) -> int:
+    """The number of nodes that there is a program for.
+
+    Few numbers for each node, over all components, take little room: many nodes are room for any
+    rule but the smallest ones.
+    """
+    if SMALL < count <= SHARED and numbers <= FEW:
+        return SHARED
+    return max(SMALL, power_of_four(count))
 
 
 def power_of_four(count: float) -> int:
@@ -196,14 +208,13 @@ def power_of_four(count: float) -> int:
     return 4 ** math.ceil(math.log(max(1.0, count), 4) - 1e-9)
 
 
-def _in_blocks(nodes: np.ndarray, weights: np.ndarray, most: int) -> dict[str, Any]:
-    """Nodes in blocks, as many as a rule with ``most`` of them has."""
-    size = bucket(most)
-    index = np.minimum(np.arange(size), len(weights) - 1)
-    weights = np.where(np.arange(size) < len(weights), weights[index], 0.0)
-    block = min(size, CHUNK)
-    used = np.flatnonzero(weights)[-1] // block + 1
-    nodes, weights = _blocks(nodes[:, index], weights, block)
+def _in_blocks(nodes: np.ndarray, weights: np.ndarray, room: int, block: int) -> dict[str, Any]:
+    """Nodes in blocks, as many as there is room for; those that are not used have no weight."""
+    assert len(weights) <= room
+    index = np.minimum(np.arange(room), len(weights) - 1)
+    weights = np.where(np.arange(room) < len(weights), weights[index], 0.0)
+    nodes, weights = _blocks(nodes[:, index], weights, min(room, block))
+    used = np.flatnonzero(weights.any(axis=1))[-1] + 1
     return {"nodes": nodes, "weights": weights, "used": np.array(used)}
 
 
@@ -274,7 +285,8 @@ def _noise_rule(kinks: Kinks, nodes: int, lower: int) -> np.ndarray | None:
         return None
     if kinks.noise == "pieces":
         return gaussian.legendre(SMOOTH_NOISE_ORDER)
-    affine = max(AFFINE_NOISE_ORDER, bucket(nodes).bit_length() - 5)
+    many = MANY_NOISE_ORDER if nodes <= SHARED else MOST_NOISE_ORDER
+    affine = AFFINE_NOISE_ORDER if nodes <= SMALL else many
     order = affine if kinks.noise == "affine" else SMOOTH_NOISE_ORDER
     return gaussian.padded(gaussian.hermite_line(max(1, order - (lower > 0))), order)
 

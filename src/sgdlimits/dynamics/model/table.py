@@ -176,11 +176,13 @@ class Table:
 
 
 def _parts(model: Tabled, rules: Any, vectors: Array, counts: Array | None = None) -> Array:
-    return _at_each(lambda m, u: jnp.stack(m.parts(u)), model, rules, vectors, counts)
+    shape = (2, vectors.shape[1])
+    return _at_each(lambda m, u: jnp.stack(m.parts(u)), shape, model, rules, vectors, counts)
 
 
 def _jacobians(model: Tabled, rules: Any, vectors: Array, counts: Array | None = None) -> Array:
-    return _at_each(lambda m, u: m.jacobian(u), model, rules, vectors, counts)
+    shape = (vectors.shape[1], vectors.shape[1])
+    return _at_each(lambda m, u: m.jacobian(u), shape, model, rules, vectors, counts)
 
 
 def _constraint_jacobians(model: Tabled, vectors: Array) -> Array:
@@ -207,7 +209,14 @@ def _onto_switches(model: Tabled, vectors: Array, chosen: Array) -> Array:
     return jax.vmap(model.onto_switches)(vectors, chosen)
 
 
-def _at_each(of: Any, model: Tabled, rules: Any, vectors: Array, counts: Array | None) -> Array:
+def _at_each(
+    of: Callable[[Tabled, Array], Array],
+    shape: tuple[int, ...],  # of what it says
+    model: Tabled,
+    rules: Any,
+    vectors: Array,
+    counts: Array | None,
+) -> Array:
     """What ``of`` says by the first rules at the first vectors, one after the other.
 
     A vector means sums over thousands of nodes: to take several at once gains nothing.
@@ -215,7 +224,6 @@ def _at_each(of: Any, model: Tabled, rules: Any, vectors: Array, counts: Array |
     if rules is None or counts is None:
         return jax.vmap(lambda vector: of(model, vector))(vectors)
     used, rows = counts
-    shape = jax.eval_shape(lambda u: of(model, u), vectors[0]).shape
     every = len(jax.tree.leaves(rules)[0])
 
     def fill(k: Index, table: Array) -> Array:
