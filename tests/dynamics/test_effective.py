@@ -259,3 +259,39 @@ def test_solution_crosses_the_jump_of_a_relu() -> None:
         runs = sl.simulate(task, dim=dim, runs=64, time=40.0, init=start, points=41)
         gap = np.abs(runs.M.mean("run") - solution.M).max()
         assert gap < 6 / dim + 4 * float(runs.M.std("run").max()) / 8
+
+
+def without_noise(loss: Any) -> Any:
+    return sl.tasks.MultiIndexTask(
+        loss=loss, anchors=["a"], means=[[1.0]], labels=[0.0], precision=math.inf
+    )
+
+
+def cubic(s: Any, v: Any, y: Any) -> Any:
+    return -(s[0] ** 3) / 3
+
+
+def kinked(s: Any, v: Any, y: Any) -> Any:
+    return -(abs(s[0]) ** 3) / 3
+
+
+def test_a_solution_is_right_until_it_blows_up() -> None:
+    """M' = M² from 1 is 1/(1 − t)."""
+    limit = sl.effective_dynamics(without_noise(cubic))
+    path = limit.solve({"M": [[1.0]], "R": [[0.0]]}, times=[0.0, 0.5, 0.999, 0.9999])
+    np.testing.assert_allclose(path.M[:, 0, 0] * (1 - path.time), 1.0, rtol=1e-4)
+
+
+@pytest.mark.parametrize("loss", [cubic, kinked])
+@pytest.mark.parametrize("end", [1.0001, 1.001, 2.0, 10.0])
+def test_there_is_no_solution_after_it_has_blown_up(end: float, loss: Any) -> None:
+    limit = sl.effective_dynamics(without_noise(loss))
+    with pytest.warns(RuntimeWarning, match="did not reach"):
+        path = limit.solve({"M": [[1.0]], "R": [[0.0]]}, times=[0.0, 0.5, end])
+    assert float(path.M[1, 0, 0]) == pytest.approx(2.0, rel=1e-6)
+    assert np.isnan(path.M[-1, 0, 0])
+    two = {"M": [[[1.0]], [[0.01]]], "R": np.zeros((2, 1, 1))}
+    with pytest.warns(RuntimeWarning, match="1 of 2 runs diverged"):
+        both = limit.solve(two, times=[0.0, 0.5, end])
+    assert both.diverged.values.tolist() == [True, False]
+    assert float(both.diverged_at[0]) == end

@@ -117,3 +117,20 @@ def test_nothing_found_is_an_empty_list_that_says_where_it_looked() -> None:
     assert found == []
     assert found.searched == "0 of 2 starts came to rest, 2 did not; the starts that were given"
     assert repr(found) == f"no fixed point found: {found.searched}"
+
+
+def test_points_apart_by_rounding_are_one_and_others_that_are_close_are_not() -> None:
+    """Of the four, r2 = 0.001 is where statistics begin to have a sign; two are 1e-6 apart."""
+    limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=3, snr=1.0), step=1e-3)
+    seen = [(float(point.state["m"]), float(point.state["r2"])) for point in limit.fixed_points()]
+    expected = [(0, 0), (0, 1e-3), (1e-6, 1e-3), (1 - 0.000667, 1e-3)]
+    np.testing.assert_allclose(sorted(seen), expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("step", [0.1, 0.3])
+def test_a_stable_point_is_not_unstable_because_solutions_tremble(step: float) -> None:
+    """Noiseless regression by one ReLU unit: rates −1 and −2 + 2c at the minimum."""
+    limit = sl.effective_dynamics(sl.tasks.SingleIndex("relu", spherical=False), step=step)
+    [point] = limit.fixed_points(init={"M": [[[1.0]]], "R": [[[0.0]]]})
+    assert point.stability == "stable"
+    np.testing.assert_allclose(point.eigenvalues, [-1.0, -2 + 2 * step], atol=1e-5)

@@ -5,6 +5,7 @@ Held on a jump from both sides, they chatter. The loop over so many steps is com
 
 import diffrax
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from sgdlimits._compiled import compiled
@@ -24,12 +25,16 @@ def chattering_solutions(
     """Solve du/dt = h(u) from every start at once.
 
     A solution held on a jump chatters by ``CHATTER`` of time. The ``tolerance`` is that of a step:
-    relative, absolute.
+    relative, absolute. Where a solution would go further than its own size within that time it
+    ends: it diverges, or is too stiff for such steps.
 
     Returns:
         The values at ``times`` and whether each solution reached the last of them.
     """
     rtol, atol = tolerance
+
+    def too_fast(_t: Array, u: Float[Array, " n"], m: Model, **_: object) -> Bool[Array, ""]:
+        return CHATTER * jnp.linalg.norm(m.drift(u)) > jnp.maximum(1.0, jnp.linalg.norm(u))
 
     def one(start: Float[Array, " n"]) -> tuple[Float[Array, "t n"], Bool[Array, ""]]:
         solution = diffrax.diffeqsolve(
@@ -42,6 +47,7 @@ def chattering_solutions(
             args=model,
             saveat=diffrax.SaveAt(ts=times),
             stepsize_controller=diffrax.PIDController(rtol=rtol, atol=atol, dtmin=CHATTER),
+            event=diffrax.Event(too_fast),
             max_steps=MAX_STEPS,
             throw=False,
         )

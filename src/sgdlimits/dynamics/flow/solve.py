@@ -128,7 +128,8 @@ def follow(
     if model.motion == "chattering":
         tolerance = jnp.array([relative, absolute])
         found = chattering_solutions(model, jnp.asarray(starts), jnp.asarray(times), tolerance)
-        return np.asarray(found[0]), np.asarray(found[1])
+        values, finished = np.asarray(found[0]), np.asarray(found[1])
+        return np.where(np.isfinite(values), values, np.nan), finished
     return integrate(table.drift, starts, times, relative, absolute)
 
 

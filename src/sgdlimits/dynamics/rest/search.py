@@ -302,7 +302,9 @@ def _followed(model: Model, vector: np.ndarray, point: FixedPoint) -> FixedPoint
     second, finished = follow(model, first[:, -1], np.array([0.0, LONG]))
     before, after = (part[:, -1] - vector for part in (first, second))
     sizes = np.linalg.norm(before, axis=1), np.linalg.norm(after, axis=1)
-    grown = finished & (sizes[1] > GROWN * sizes[0]) & (sizes[1] > RESIDUAL)
+    relative, absolute = model.tolerance  # of the solver: what has decayed below it only trembles
+    floor = max(RESIDUAL, FAIR * (absolute + relative * float(np.linalg.norm(vector))))
+    grown = finished & (sizes[1] > GROWN * sizes[0]) & (sizes[1] > floor)
     if not np.any(grown):
         return point
     rates = np.log(sizes[1][grown] / sizes[0][grown]) / LONG

@@ -6,7 +6,7 @@ of a noiseless ReLU network where a neuron is zero, so that switching neurons of
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from sgdlimits.dynamics.model import Model
 from sgdlimits.dynamics.rest.roots import are_roots, flat_dimensions, polish
 from sgdlimits.dynamics.rest.walk import STRIDE, connected, traced
 
-APART = 1e-5  # roots closer than this are the same
+APART = 1e-5  # roots with the same signs that are closer than this are the same
+ROUNDING = 1e-9  # whatever their signs
 ZERO = 1e-3  # statistics below this have no sign; a root of third order is only known to 1e-4
 SAME = 1e-3  # rest points that a symmetry relates are known to the error of the rule only
 MOST_MEMBERS = 32  # kept of a set; more say nothing new
@@ -40,14 +41,18 @@ def rest_sets(
     for signs, indices in _by_signs(roots).items():
         kept = _distinct(roots[indices])
         distinct, flat = roots[indices][kept], on_ring[indices][kept]
-        first = len(groups)
+        own = []
         if np.any(flat):
-            rings[first] = signs
+            rings[len(groups)] = signs
+            own.append(len(groups))
             groups.append(distinct[flat])
-        groups.extend(point[None] for point in distinct[~flat])
+        for point in distinct[~flat]:
+            own.append(_known(groups, rings, point))  # signs differ by rounding: ZERO is no gap
+            if own[-1] == len(groups):
+                groups.append(point[None])
         for index in indices:  # nearest member decides
-            gaps = [_gap(members, roots[index]) for members in groups[first:]]
-            labels[index] = first + int(np.argmin(gaps))
+            gaps = [_gap(groups[number], roots[index]) for number in own]
+            labels[index] = own[int(np.argmin(gaps))]
     if model.motion == "sliding":
         partition = _by_faces(model, groups, rings)
     else:
@@ -112,6 +117,12 @@ def _distinct(vectors: np.ndarray) -> np.ndarray:
         kept.append(int(left[0]))
         left = left[np.linalg.norm(vectors[left] - vectors[left[0]], axis=1) > APART]
     return np.array(kept)
+
+
+def _known(groups: list[np.ndarray], rings: Collection[int], point: np.ndarray) -> int:
+    """The number of the group that is this point, a new one if there is none."""
+    single = (number for number in range(len(groups)) if number not in rings)
+    return next((n for n in single if _gap(groups[n], point) < ROUNDING), len(groups))
 
 
 def _gap(members: np.ndarray, vector: np.ndarray) -> float:
