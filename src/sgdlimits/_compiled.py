@@ -67,7 +67,7 @@ def bound(function: Callable[..., Any], *fixed: Any) -> Callable[..., Any]:
 
 
 def traced_once(function: Callable[..., T], *args: Any) -> tuple[T, Callable[..., T]]:
-    """What the results of ``function`` of such arrays look like, and ``function``, not traced again.
+    """What ``function`` makes of such arrays looks like, and ``function``, not traced again.
 
     For loops that start from zeros of the right shapes: tracing is most of the time of a first call
     whose program is known from an earlier process.
