@@ -2,9 +2,10 @@
 
 from sgdlimits import _checks
 from sgdlimits._moves import Moves
-from sgdlimits.simulate.base import Process, process_of, take_only
+from sgdlimits.simulate.base import Process, process_of
 from sgdlimits.simulate.multi_index_chain import make_chain
 from sgdlimits.simulate.multi_index_direct import make_direct
+from sgdlimits.simulate.multi_index_moves import make_moved
 from sgdlimits.tasks import MultiIndexFamily
 
 
@@ -22,6 +23,9 @@ def multi_index_process(
         raise _checks.InputError(
             f"sphere='tangential' is not allowed: {type(task).__name__} here is not spherical"
         )
-    take_only(task, method, moves, "readout_step")
-    make = make_chain if method == "chain" else make_direct
+    if method == "direct":
+        return make_direct(task, dim, moves, first_run)
+    few = dim < len(task.anchors) + task.width  # directions for the weights
+    one = {*moves.words} <= {"readout_step"}  # sample, and nothing else that is done to a gradient
+    make = make_chain if one and not few else make_moved
     return make(task, dim, moves, first_run)

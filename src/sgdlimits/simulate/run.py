@@ -17,6 +17,7 @@ from sgdlimits._types import Flag, Number, State, StateLike, WholeNumber, Word
 from sgdlimits.simulate.base import Moving, Process, observe_at, process_of, seed_words
 from sgdlimits.simulate.clock import Marks, steps_at
 from sgdlimits.tasks.base import Task
+from sgdlimits.tasks.layout import Layout, Statistic
 
 # A call into compiled code cannot be interrupted, so calls are brief: they report progress too.
 BRIEF = 0.1  # seconds
@@ -100,7 +101,8 @@ def simulate(
     marks = steps_at(how, dim, np.linspace(0, time, points), "time")
     starts = _starts(task, dim, runs, seed, init)
     records = _run_chunks(task, dim, how, seed, starts, marks.steps, method)
-    return _dataset(task, starts, records, marks, dim, how, seed, method)
+    further = process_of(task, method=method, dim=dim, moves=how, first_run=0).further
+    return _dataset(task, starts, records, marks, dim, how, seed, method, further)
 
 
 def _starts(task: Task, dim: int, runs: int, seed: int, init: StateLike | None) -> State:
@@ -154,7 +156,7 @@ def _run_chunks(
             except BaseException:  # such as an interruption by the user
                 stop.set()
                 raise
-    return {name: np.concatenate([part[name] for part in parts])[:runs] for name in starts}
+    return {name: np.concatenate([part[name] for part in parts])[:runs] for name in parts[0]}
 
 
 def _padded(values: np.ndarray, size: int) -> np.ndarray:
@@ -201,13 +203,16 @@ def _dataset(
     moves: Moves,
     seed: int,
     method: str,
+    further: tuple[Statistic, ...],
 ) -> xr.Dataset:
+    starts = starts | {one.name: np.zeros_like(records[one.name][:, 0]) for one in further}
     values = {name: np.concatenate([starts[name][:, None], records[name]], 1) for name in starts}
+    layout = Layout((*task.layout.statistics, *further))
     flags = results.divergence(values, marks.times)
     along = {"time": marks.times, "samples": ("time", moves.batch * marks.steps)}
     return results.build(
         values | flags,
-        {name: ("run", "time", *dims) for name, dims in task.layout.dims.items()}
+        {name: ("run", "time", *dims) for name, dims in layout.dims.items()}
         | {"diverged": ("run",), "diverged_at": ("run",)},
         {"run": np.arange(len(flags["diverged"]))} | along | task.layout.coords,
         {
@@ -220,5 +225,6 @@ def _dataset(
             "seed": seed,
             "method": method,
         },
-        **task.layout.kinds,
+        states=list(task.shapes),
+        symmetric=layout.symmetric,
     )
