@@ -17,6 +17,7 @@ from sgdlimits.simulate.kernel import as_one_kernel
 from sgdlimits.simulate.rows import Block, Carry, Rows, Rule
 
 _SAMPLES = 2**61  # from here on keys of a step are those of its samples,
+_TRIANGLE = 2**61 - 1
 _LENGTHS = 2**62  # and from here on those of its chi-square numbers
 
 
@@ -67,13 +68,14 @@ class MovedChain(Process):
     def _triangle(self, key: noise.Key, coefficients: Float[Array, "q powers"]) -> Block:
         """Z; its columns beyond the n-th vanish."""
         q = len(self.freedom)
-        normals, _ = noise.normals_and_uniform(key, q if q == 1 else q + q**2, self.lanes)
+        own = noise.derived(key, _TRIANGLE)
+        normals, _ = noise.normals_and_uniform(own, q if q == 1 else q + q**2, self.lanes)
 
         def length(given: tuple[Array, ...]) -> Float[Array, " runs"]:
             number, z, dof, series = given
             return jnp.sqrt(chi_square.draw(noise.derived(key, number), z, dof, series))
 
-        numbers = np.arange(q, dtype=np.uint64) + np.uint64(_LENGTHS)
+        numbers = _LENGTHS + np.arange(q)
         given = jnp.asarray(numbers), normals[:q], self.freedom, coefficients
         if q == 1:
             return length(tuple(part[0] for part in given))[None, None]

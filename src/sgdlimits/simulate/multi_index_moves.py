@@ -1,6 +1,6 @@
 """The exact chain of multi-index tasks with batches, momentum and the other moves."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -22,7 +22,7 @@ from sgdlimits.simulate.velocity import velocity_statistics
 from sgdlimits.tasks import MultiIndexFamily
 from sgdlimits.tasks.layout import Statistic
 
-BLOCK = 8  # samples of a batch that are drawn together, at most
+BLOCK = 4  # samples of a batch that are drawn together, at most
 
 
 class Sums(NamedTuple):
@@ -53,8 +53,8 @@ class MultiIndexMoved(MovedChain):
 
     @property
     def lanes(self) -> int:
-        """Fewer the wider."""
-        return self.data.lanes
+        """Fewer than where one sample is drawn at a time: a block of them is to stay cached."""
+        return min(64, self.data.lanes)
 
     @property
     def along(self) -> int:
@@ -131,18 +131,26 @@ class MultiIndexMoved(MovedChain):
         K, coordinates, lanes = weights.rows.shape
         shape = K, size, lanes
         normals, uniform = noise.normals_and_uniform(key, coordinates + data.noisy, size * lanes)
-        anchors = data.anchors(uniform, normals[:r])
-        labels = data.labels(uniform, anchors, normals[-1])
-        inside = normals[r:coordinates] / jnp.sqrt(data.task.precision)
-        z = jnp.concatenate([anchors, inside]).reshape(coordinates, size, lanes)
-        fields = times(weights.rows, z)
-        v = weights.readout
-        v = None if v is None else jnp.broadcast_to(v[:, None], shape).reshape(K, -1)
-        found = computed_once(data.gradients)(fields.reshape(K, -1), v, labels)
-        used = jnp.arange(size)[:, None] < self.batch - number * size  # all but in the last block
-        readout, g = (
-            None if part is None else jnp.where(used, part.reshape(shape), 0.0) for part in found
-        )
+
+        def drawn(uniform: Array, normals: Array) -> tuple[Array, Array]:
+            anchors = data.anchors(uniform, normals[:r])
+            inside = 1 / jnp.sqrt(data.task.precision) * normals[r:coordinates]
+            z = jnp.concatenate([anchors, inside])
+            return z, data.labels(uniform, anchors, normals[-1])
+
+        z, labels = computed_once(drawn)(uniform, normals)
+        z = z.reshape(coordinates, size, lanes)
+
+        def gradients(rows: Array, v: Array | None, z: Array, labels: Array) -> Any:
+            fields = computed_once(times)(rows, z).reshape(K, -1)
+            v = None if v is None else jnp.broadcast_to(v[:, None], shape).reshape(K, -1)
+            return data.gradients(fields, v, labels)
+
+        found = computed_once(gradients)(weights.rows, weights.readout, z, labels)
+        if self.batch % size:  # of the last block not all are used
+            used = jnp.arange(size)[:, None] < self.batch - number * size
+            found = jax.tree.map(lambda x: jnp.where(used, x.reshape(shape), 0.0), found)
+        readout, g = (None if part is None else part.reshape(shape) for part in found)
         assert g is not None
         return readout, g, z
 
