@@ -77,7 +77,7 @@ def test_a_readout_with_a_step_of_its_own_and_momentum() -> None:
 
 def test_tangential_gradients_at_a_large_step() -> None:
     """Negative control: the other convention on the sphere."""
-    options: dict[str, Any] = {"size": 5.0, "steps": 30}
+    options: dict[str, Any] = {"size": 5.0, "steps": 60}
     chain, other = (
         simulate("squares", m, 1, sphere="tangential", **options) for m in ("chain", "direct")
     )

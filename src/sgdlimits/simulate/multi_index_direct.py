@@ -13,6 +13,7 @@ from sgdlimits._precision import as_arrays, staged
 from sgdlimits._types import Index, State
 from sgdlimits.simulate.base import Process, Step, Words, run_keys
 from sgdlimits.simulate.clock import Clock, clock
+from sgdlimits.simulate.square_roots import square_roots
 from sgdlimits.simulate.velocity import velocity_statistics
 from sgdlimits.tasks import MultiIndexFamily
 from sgdlimits.tasks.layout import Statistic
@@ -44,7 +45,7 @@ class MultiIndexDirect(Process):
     dim: int = eqx.field(static=True)
     offset: Index  # number of the first run
     anchors: Float[Array, "r d"]
-    spike: Float[Array, "r r"]  # square root of the covariance added to the anchor fields
+    spike: Float[Array, "r r"]  # square root, in units of anchors, of covariance added to theirs
 
     @property
     def lanes(self) -> int:
@@ -91,8 +92,7 @@ class MultiIndexDirect(Process):
         c = jax.random.choice(component_key, len(task.weights), p=jnp.asarray(task.weights))
         x = jnp.asarray(task.means)[c] @ self.anchors
         x = x + jax.random.normal(data_key, (self.dim,)) / jnp.sqrt(task.precision)
-        extra = self.spike @ jax.random.normal(spike_key, (r,))  # added to the anchor fields
-        x = x + jnp.linalg.solve(task.gram, extra) @ self.anchors
+        x = x + self.spike @ jax.random.normal(spike_key, (r,)) @ self.anchors
         return x, task.label(c, self.anchors @ x, jax.random.normal(label_key))
 
     def _step(self, carry: Carry, key: Array, delta: Float[Array, ""]) -> Carry:
@@ -138,12 +138,10 @@ def weights_from_state(task: MultiIndexFamily, states: State, dim: int) -> Weigh
     """
     K, r = task.width, len(task.anchors)
     L = np.linalg.cholesky(np.asarray(task.gram))
-    values, vectors = np.linalg.eigh(states["R"])
-    roots = vectors * np.sqrt(np.maximum(values, 0))[..., None, :]
     columns = min(K, dim - r)
     W = np.zeros((states["R"].shape[0], K, dim))
     W[..., :r] = states["M"] @ np.linalg.inv(L).T
-    W[..., r : r + columns] = roots[..., K - columns :]  # eigenvalues ascend
+    W[..., r : r + columns] = square_roots(states["R"], columns)
     v = staged(states["v"]) if task.trained else None
     return Weights(v, staged(W))
 
@@ -161,7 +159,7 @@ def make_direct(task: MultiIndexFamily, dim: int, moves: Moves, offset: int) -> 
         dim=dim,
         offset=staged(offset),
         anchors=staged(anchors),
-        spike=staged(vectors * np.sqrt(np.maximum(values, 0))),
+        spike=staged(np.linalg.solve(task.gram, vectors * np.sqrt(np.maximum(values, 0)))),
     )
 
 
