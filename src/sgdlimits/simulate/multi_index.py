@@ -1,4 +1,4 @@
-"""SGD on multi-index tasks: the exact chain, or all coordinates."""
+"""SGD on multi-index tasks: the exact chain, all coordinates, or the population loss."""
 
 from sgdlimits import _checks
 from sgdlimits._moves import Moves
@@ -6,6 +6,7 @@ from sgdlimits.simulate.base import Process, process_of
 from sgdlimits.simulate.multi_index_chain import make_chain
 from sgdlimits.simulate.multi_index_direct import make_direct
 from sgdlimits.simulate.multi_index_moves import make_moved
+from sgdlimits.simulate.population import make_population
 from sgdlimits.tasks import MultiIndexFamily
 
 
@@ -23,6 +24,8 @@ def multi_index_process(
         raise _checks.InputError(
             f"sphere='tangential' is not allowed: {type(task).__name__} here is not spherical"
         )
+    if method == "population":
+        return make_population(task, dim, moves)
     if method == "direct":
         return make_direct(task, dim, moves, first_run)
     few = dim < len(task.anchors) + task.width  # directions for the weights

@@ -18,7 +18,7 @@ from sgdlimits.simulate.moved_chain import MovedChain, freedom_of, rule_of, samp
 from sgdlimits.simulate.multi_index_data import MultiIndexData, data_of
 from sgdlimits.simulate.rows import Block, Carry, Rows, Rule, lower
 from sgdlimits.simulate.square_roots import square_roots
-from sgdlimits.simulate.velocity import velocity_statistics
+from sgdlimits.simulate.velocity import observed, velocity_statistics
 from sgdlimits.tasks import MultiIndexFamily
 from sgdlimits.tasks.layout import Statistic
 
@@ -81,16 +81,7 @@ class MultiIndexMoved(MovedChain):
 
     def observe(self, carry: Carry) -> dict[str, Float[Array, "runs ..."]]:
         """The statistics v, M and R, and the overlaps of a slow velocity."""
-        r, root, (v, W) = self.along, self.data.root, carry.weights
-        state = {} if v is None else {"v": v.T}
-        state |= {"M": _overlaps(W[:, :r], root), "R": _products(W[:, r:], W[:, r:])}
-        if carry.velocity is not None and self.rule.slow:
-            u, U = carry.velocity
-            state |= {} if u is None else {"velocity_v": u.T}
-            state["velocity_M"] = _overlaps(U[:, :r], root)
-            state["velocity_R"] = _products(U[:, r:], U[:, r:])
-            state["cross_R"] = _products(W[:, r:], U[:, r:])
-        return state
+        return observed(carry, self.data.root, slow=self.rule.slow)
 
     @property
     def further(self) -> tuple[Statistic, ...]:
@@ -170,12 +161,3 @@ def make_moved(task: MultiIndexFamily, dim: int, moves: Moves, first_run: int) -
         columns=columns,
         moving=moving,
     )
-
-
-def _overlaps(M: Block, root: Float[Array, "r r"]) -> Float[Array, "runs K r"]:
-    """With the anchors, from those with orthonormal ones."""
-    return jnp.einsum("irn,sr->nis", M, root)
-
-
-def _products(first: Block, second: Block) -> Float[Array, "runs K K"]:
-    return jnp.einsum("ikn,jkn->nij", first, second)

@@ -47,6 +47,9 @@ def simulate(
 
     ``method="chain"`` simulates the summary statistics themselves, exactly in law, at a cost that
     does not depend on ``dim``. ``method="direct"`` simulates all coordinates of the weights.
+    ``method="population"`` takes the same steps along the expected gradient, SGD of endless
+    batches: expectations are sums over nodes, and a start at which they are wrong by more than one
+    per cent of a sample's gradient is refused.
 
     A step at time t takes time δ = c(t)/dim, whatever the batch: time is the sum of all δ.
 
@@ -67,7 +70,7 @@ def simulate(
         seed: of all randomness. Run i is the same whatever ``runs``, ``points`` and cores.
         init: the state all runs start from, or one state per run along a leading axis; by default
             each run starts from its own random state (``task.random_state``).
-        method: "chain" or "direct".
+        method: "chain", "direct" or "population".
         points: number of equally spaced times recorded, at most one per step.
 
     Returns:
@@ -97,7 +100,7 @@ def simulate(
     )
     seed = _checks.integer("seed", seed, least=0)
     points = _checks.integer("points", points, least=2)
-    method = _checks.choice("method", method, ("chain", "direct"))
+    method = _checks.choice("method", method, ("chain", "direct", "population"))
     marks = steps_at(how, dim, np.linspace(0, time, points), "time")
     starts = _starts(task, dim, runs, seed, init)
     records = _run_chunks(task, dim, how, seed, starts, marks.steps, method)
@@ -209,7 +212,9 @@ def _dataset(
     values = {name: np.concatenate([starts[name][:, None], records[name]], 1) for name in starts}
     layout = Layout((*task.layout.statistics, *further))
     flags = results.divergence(values, marks.times)
-    along = {"time": marks.times, "samples": ("time", moves.batch * marks.steps)}
+    along: dict[str, Any] = {"time": marks.times}
+    if method != "population":  # which sees all samples at every step
+        along["samples"] = ("time", moves.batch * marks.steps)
     return results.build(
         values | flags,
         {name: ("run", "time", *dims) for name, dims in layout.dims.items()}

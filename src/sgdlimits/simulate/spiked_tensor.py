@@ -123,6 +123,9 @@ def spiked_tensor_process(
 ) -> Process:
     """One process for each method."""
     take_only(task, method, moves, "batch", "momentum", "normalised")
+    if method == "population":
+        take_only(task, method, moves, "momentum", "normalised")
+        return make_moved(task, dim, moves, first_run, noise=0.0)
     if method == "direct":
         return SpikedTensorDirect(
             task=as_arrays(task),

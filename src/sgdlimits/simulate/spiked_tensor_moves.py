@@ -25,7 +25,7 @@ class SpikedTensorMoved(MovedChain):
     clock: Clock
     first_run: Index
     freedom: Float[Array, " q"]
-    share: Float[Array, ""]  # 1/√b
+    share: Float[Array, ""]  # of the noise of a sample: 1/√b
     columns: int = eqx.field(static=True)  # coordinates of a row beside m
     moving: bool = eqx.field(static=True)  # whether there is a velocity
 
@@ -68,8 +68,13 @@ class SpikedTensorMoved(MovedChain):
         return {"m": x[0], "r2": jnp.sum(x[1:] ** 2, axis=0)}
 
 
-def make_moved(task: SpikedTensor, dim: int, moves: Moves, first_run: int) -> SpikedTensorMoved:
-    """The chain of a spiked tensor in dimension ``dim``, however SGD moves."""
+def make_moved(
+    task: SpikedTensor, dim: int, moves: Moves, first_run: int, noise: float = 1.0
+) -> SpikedTensorMoved:
+    """The chain of a spiked tensor in dimension ``dim``, however SGD moves.
+
+    Its noise is multiplied by ``noise``: without any it is descent on the population loss.
+    """
     moving = moves.moving or moves.friction is not None
     columns = min(2 if moving else 1, dim - 1)
     return SpikedTensorMoved(
@@ -78,7 +83,7 @@ def make_moved(task: SpikedTensor, dim: int, moves: Moves, first_run: int) -> Sp
         clock=clock(moves, dim),
         first_run=staged(first_run),
         freedom=staged(freedom_of(dim - 1, columns, 1)),
-        share=staged(moves.batch**-0.5),
+        share=staged(noise * moves.batch**-0.5),
         columns=columns,
         moving=moving,
     )
