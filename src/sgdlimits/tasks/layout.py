@@ -30,6 +30,7 @@ class Statistic:
         symmetric: a matrix equal to its transpose; only its upper triangle is a free coordinate.
         nonnegative: a number (or each entry of a vector) that is not negative, or a symmetric
             matrix that is positive semidefinite.
+        readout: whether it is part of the readout, which may move with a step of its own.
 
     >>> Statistic("R", ("neuron", "neuron_"), ((0, 1), (0, 1)), symmetric=True).flat_names
     ('R[0,0]', 'R[0,1]', 'R[1,1]')
@@ -40,6 +41,7 @@ class Statistic:
     labels: tuple[tuple[Any, ...], ...] = ()
     symmetric: bool = False
     nonnegative: bool = False
+    readout: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -117,6 +119,12 @@ class Layout:
             for name, *index in zip(statistic.flat_names, *statistic.entries, strict=True)
             if not statistic.symmetric or index[0] == index[1]
         ]
+
+    @functools.cached_property
+    def of_readout(self) -> np.ndarray:
+        """Of every flat coordinate, whether it is part of the readout."""
+        counts = [len(statistic.flat_names) for statistic in self.statistics]
+        return np.repeat([statistic.readout for statistic in self.statistics], counts)
 
     @functools.cached_property
     def coordinates(self) -> list[str]:

@@ -183,7 +183,7 @@ class MultiIndexFamily(Task):
 @functools.cache  # loops on the host ask for it at every step, and it keeps what it has worked out
 def _layout(width: int, anchors: tuple[str, ...], trained: bool) -> Layout:
     neurons = tuple(range(width))
-    readout = (Statistic("v", ("neuron",), (neurons,)),) if trained else ()
+    readout = (Statistic("v", ("neuron",), (neurons,), readout=True),) if trained else ()
     M = Statistic("M", ("neuron", "anchor"), (neurons, anchors))
     R = Statistic("R", ("neuron", "neuron_"), (neurons, neurons), symmetric=True, nonnegative=True)
     return Layout((*readout, M, R))
