@@ -226,9 +226,14 @@ class Layout:
 
 
 def _clipped(statistic: Statistic, value: Any) -> Any:
+    if statistic.symmetric:
+        return clipped(value)
+    return value.__array_namespace__().where(value < 0, 0.0, value)
+
+
+def clipped(value: Any) -> Any:
+    """The nearest positive semidefinite matrix; leading axes may be there, NaN stays as it is."""
     xp = value.__array_namespace__()
-    if not statistic.symmetric:
-        return xp.where(value < 0, 0.0, value)
     finite = xp.all(xp.isfinite(value), axis=(-2, -1), keepdims=True)
     values, vectors = xp.linalg.eigh(xp.where(finite, value, 0.0))
     positive = (vectors * xp.maximum(values, 0.0)[..., None, :]) @ xp.swapaxes(vectors, -1, -2)

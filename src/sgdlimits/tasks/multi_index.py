@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -121,6 +122,22 @@ class MultiIndexFamily(Task):
         return None
 
     # --- given ----------------------------------------------------------------------------------
+
+    def gradients(
+        self, fields: Float[Array, " K"], readout: Float[Array, " K"] | None, label: Real
+    ) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
+        """∂ℓ/∂v (zeros where the readout is fixed) and ∂ℓ/∂s of a sample."""
+        if self.trained:
+            both: Any = jax.grad(self.loss, (1, 0))(fields, readout, label)
+            return both
+        g = jax.grad(self.loss)(fields, None, label)
+        return jnp.zeros_like(g), g
+
+    def examined(
+        self, fields: Float[Array, " K"], readout: Float[Array, " K"] | None, label: Real
+    ) -> Float[Array, ""]:
+        """A function whose program shows where ``gradients`` may have kinks: the loss."""
+        return self.loss(fields, readout, label)
 
     @property
     def layout(self) -> Layout:

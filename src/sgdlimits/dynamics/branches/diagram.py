@@ -85,7 +85,7 @@ def bifurcations(  # noqa: D417 - a method: self needs no word
     True
     """
     self.check_constant_step("bifurcations")
-    task, seed = self.task, _checks.integer("seed", seed, least=0)
+    task, seed = self.learned, _checks.integer("seed", seed, least=0)
     family = moving_model(self, parameter, low, high)
     values = _search_values(family, parameter, search_at)
     branches: list[Branch] = []

@@ -14,7 +14,7 @@ from sgdlimits._precision import as_arrays
 from sgdlimits._types import Number, Real, Reals, Word
 from sgdlimits.dynamics.model import Limit, Model
 from sgdlimits.dynamics.model.limit import DEFAULT_NODES
-from sgdlimits.dynamics.model.moved import moved_model, noise_step, step_at
+from sgdlimits.dynamics.model.moved import moved_model, noise_step, step_at, task_seen
 from sgdlimits.tasks.base import Task
 
 WIDE = 10.0  # a range whose ends have a larger ratio than this is measured by its logarithm
@@ -58,7 +58,7 @@ class MovingModel(eqx.Module):
 
 def moving_model(limit: Limit, parameter: Word, low: Number, high: Number) -> MovingModel:
     """The models between two values of a parameter; every value is validated as the task does."""
-    task, moves = limit.task, limit.moves
+    task, moves = limit.learned, limit.moves
     names = [name for name, value in task.parameters().items() if isinstance(value, float)]
     if parameter not in names and parameter != "step":
         raise _checks.InputError(
@@ -103,7 +103,7 @@ def changed(task: Task, moves: Moves, parameter: str, value: float) -> tuple[Tas
 
 def _numbers(task: Task, moves: Moves) -> Any:
     step = noise_step(moves, step_at(moves, 0.0))
-    return eqx.filter(as_arrays((task, step)), eqx.is_inexact_array)
+    return eqx.filter(as_arrays((task_seen(task, moves), step)), eqx.is_inexact_array)
 
 
 def _moving(model: Model) -> tuple[Any, Any]:

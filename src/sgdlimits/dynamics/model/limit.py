@@ -14,7 +14,7 @@ from sgdlimits._precision import double_precision
 from sgdlimits._types import Number, Numbers, State, StateLike, WholeNumber
 from sgdlimits._warn import warn
 from sgdlimits.dynamics.model.base import Model, Rows, as_state
-from sgdlimits.dynamics.model.moved import moved_model, noise_step, step_at
+from sgdlimits.dynamics.model.moved import moved_model, noise_step, step_at, task_of
 from sgdlimits.dynamics.model.table import Table
 from sgdlimits.tasks.base import Task
 
@@ -35,7 +35,8 @@ class Limit(eqx.Module):
     Frozen: a limit at another step, or of another task, is another limit.
     """
 
-    task: Task
+    learned: Task
+    task: Task  # what states are of: the task learned, with velocities where momentum is slow
     moves: Moves
     rtol: float = eqx.field(static=True)
     nodes: int | None = eqx.field(static=True)
@@ -44,7 +45,8 @@ class Limit(eqx.Module):
 
     @double_precision
     def __init__(self, task: Task, moves: Moves, rtol: Number, nodes: WholeNumber | None):
-        self.task = task
+        self.learned = task
+        self.task = task_of(task, moves)
         self.moves = moves
         self.rtol = _checks.positive("rtol", rtol)
         self.nodes = None if nodes is None else _checks.integer("nodes", nodes, least=2)
@@ -233,8 +235,8 @@ class Limit(eqx.Module):
     def provenance(self) -> dict[str, Any]:
         """What results of this limit note: task, parameters, step and accuracy."""
         return {
-            "task": type(self.task).__name__,
-            "parameters": self.task.parameters(),
+            "task": type(self.learned).__name__,
+            "parameters": self.learned.parameters(),
             "step": self.moves.step_words,
             **self.moves.words,
             "rtol": self.rtol,
@@ -267,7 +269,7 @@ class Limit(eqx.Module):
     def __repr__(self) -> str:
         words = {"step": self.moves.step_words, **self.moves.words}
         inside = ", ".join(f"{name}={value!r}" for name, value in words.items())
-        return f"{type(self).__name__}({self.task!r}, {inside})"
+        return f"{type(self).__name__}({self.learned!r}, {inside})"
 
 
 _diffusion = compiled(lambda model, vector: model.diffusion(vector))

@@ -24,7 +24,9 @@ from sgdlimits import _checks
 from sgdlimits._moves import Moves
 from sgdlimits._precision import staged
 from sgdlimits.dynamics.model.base import Errors, Given, Model, Rows, Vector, model_of
+from sgdlimits.dynamics.model.normalised import normalised
 from sgdlimits.dynamics.model.quadrature import Quadrature
+from sgdlimits.dynamics.model.velocity import with_velocity
 from sgdlimits.tasks.base import Task
 
 
@@ -151,15 +153,27 @@ class Moved(Model):
         return eqx.tree_at(lambda moved: moved.plain, self, plain)
 
 
-def moved_model(task: Task, moves: Moves, nodes: int) -> Model:
-    """The limit of a task under these moves, at the step of time 0."""
-    plain = model_of(task, step=noise_step(moves, step_at(moves, 0.0)), nodes=nodes)
-    rate, epsilon = _rate(moves), float(moves.readout_step)
+def task_of(task: Task, moves: Moves) -> Task:
+    """The task whose statistics the limit is about: with velocities where momentum is slow."""
+    epsilon = float(moves.readout_step)
     if epsilon != 1 and not task.layout.of_readout.any():
         raise _checks.InputError(
             f"readout_step={epsilon:g} is not allowed: {type(task).__name__} has no trained readout"
         )
-    if rate == 1 and epsilon == 1:
+    return task if moves.friction is None else with_velocity(task, float(moves.friction), epsilon)
+
+
+def task_seen(task: Task, moves: Moves) -> Task:
+    """The same with the gradients that move the weights, as its model sees it."""
+    return task_of(normalised(task, moves.batch) if moves.normalised else task, moves)
+
+
+def moved_model(task: Task, moves: Moves, nodes: int) -> Model:
+    """The limit of a task under these moves, at the step of time 0."""
+    step = noise_step(moves, step_at(moves, 0.0))
+    plain = model_of(task_seen(task, moves), step=step, nodes=nodes)
+    rate, epsilon = _rate(moves), float(moves.readout_step)
+    if moves.friction is not None or (rate == 1 and epsilon == 1):
         return plain
     speeds = np.where(task.layout.of_readout, rate * epsilon, rate)
     return Moved(plain=plain, rate=staged(rate), speeds=staged(speeds))  # type: ignore[call-arg]
