@@ -14,6 +14,7 @@ So at c/(b(1 − β)) both h and Σ are multiplied by 1/(1 − β), and rows of 
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -40,14 +41,14 @@ class Moved(Model):
     rate: Float[Array, ""]  # 1/(1 − β)
     speeds: Vector  # rate, times ε for the readout
 
-    # what is a field of other models is here read off the plain one
+    # fields of other models are here read off the plain one; ``eqx.tree_at`` puts anything there
     @property  # type: ignore[misc]
-    def task(self) -> Task:  # type: ignore[override]
+    def task(self) -> Any:  # type: ignore[override]
         """What is learned."""
         return self.plain.task
 
     @property  # type: ignore[misc]
-    def step(self) -> Float[Array, ""]:  # type: ignore[override]
+    def step(self) -> Any:  # type: ignore[override]
         """Of plain SGD with as much noise."""
         return self.plain.step
 

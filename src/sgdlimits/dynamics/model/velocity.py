@@ -214,7 +214,7 @@ class VelocityModel(Model):
     def _of(self, weights: MultiIndexModel) -> "VelocityModel":
         return VelocityModel(self.task, self.step, weights.rule, weights.still)
 
-    def _weights_of(self, vectors: Rows) -> Rows:
+    def _weights_of(self, vectors: Rows) -> Float[np.ndarray, "q w"]:
         layout = self.task.layout
         return np.asarray(self.task.base.layout.ravel(layout.unravel(np.asarray(vectors))))
 
