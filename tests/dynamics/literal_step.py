@@ -5,7 +5,7 @@ through its Gram matrix alone, which is a Wishart matrix drawn by Bartlett's tri
 dimension 10⁶ is a step in a few coordinates, exactly in law.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ class Sgd(NamedTuple):
     friction: float | None = None
 
     @property
-    def words(self) -> dict[str, object]:
+    def words(self) -> dict[str, Any]:
         """What ``effective_dynamics`` is told."""
         momentum = 0.0 if self.friction is None else ("slow", self.friction)
         named = {name: value for name, value in self._asdict().items() if name != "friction"}
@@ -120,10 +120,10 @@ def _gradients(
     with jax.enable_x64(True):
         flat = (jnp.asarray(c.ravel()), jnp.asarray(anchors.reshape(draws * b, -1)))
         y = jax.vmap(task.label)(*flat, jnp.asarray(noise))
-        s, v = jnp.asarray(fields.reshape(-1, K)), jnp.asarray(v)
-        given = v if task.trained else None
+        s, readouts = jnp.asarray(fields.reshape(-1, K)), jnp.asarray(v)
+        given = readouts if task.trained else None
         g = jax.vmap(lambda s, y: jax.grad(task.loss)(s, given, y))(s, y)
         readout = jnp.zeros_like(g)
         if task.trained:
-            readout = jax.vmap(lambda s, y: jax.grad(task.loss, 1)(s, v, y))(s, y)
+            readout = jax.vmap(lambda s, y: jax.grad(task.loss, 1)(s, readouts, y))(s, y)
     return np.asarray(readout).reshape(draws, b, K), np.asarray(g).reshape(draws, b, K)

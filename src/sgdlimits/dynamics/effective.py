@@ -53,7 +53,8 @@ def effective_dynamics(
         momentum: β in [0, 1): as step/(1 − β), and 1/(1 − β) times as fast. Or ("slow", κ) for
             β = 1 − κδ: then the velocity of the weights has statistics of its own, which are zero
             in states that leave them out: ``velocity_v``, ``velocity_M`` = UAᵀ, ``velocity_R`` =
-            U⊥U⊥ᵀ and ``cross_R`` = W⊥U⊥ᵀ for U ← (1 − κδ)U + δ·gradient, W ← W − δU.
+            U⊥U⊥ᵀ and ``cross_R`` = W⊥U⊥ᵀ for U ← (1 − κδ)U + δ·gradient, W ← W − δU. On the sphere
+            rows of W are divided by their norms after it, as by ``simulate(sphere="rescaled")``.
         readout_step: ε ≥ 0; the readout moves with εδ, and with 0 stays.
         normalised: whether gradients are divided by their norm over √dim.
         rtol: error of expectations that have no closed form, relative to the statistics and to the

@@ -29,6 +29,7 @@ from sgdlimits.dynamics.model.accuracy import jacobian_errors
 from sgdlimits.dynamics.model.base import Errors, Given, Model, Rows, Vector, model_of
 from sgdlimits.dynamics.model.committee import moments_across
 from sgdlimits.dynamics.model.frame import JaxState, square_root
+from sgdlimits.dynamics.model.kinks import field_count
 from sgdlimits.dynamics.model.moments import Moments
 from sgdlimits.dynamics.model.multi_index import MultiIndexModel
 from sgdlimits.dynamics.model.quadrature import Quadrature
@@ -37,6 +38,8 @@ from sgdlimits.dynamics.model.sizes import Size
 from sgdlimits.tasks.base import Task
 from sgdlimits.tasks.multi_index import MultiIndexFamily
 from sgdlimits.tasks.with_velocity import WithVelocity
+
+EXACT = 8  # nodes for each field: the diffusion of square units is a mean of degree twelve
 
 
 def velocity_motion(
@@ -267,6 +270,9 @@ def network_with_velocity(
 @model_of.register(WithVelocity)
 def velocity_model(task: WithVelocity, *, step: float, nodes: int) -> VelocityModel:
     """By the rule of the task without momentum."""
+    committee = task.base.committee
+    if committee is not None and committee.activation == "square":  # for the diffusion alone
+        nodes = min(nodes, EXACT ** field_count(task.base))
     weights: Any = model_of(task.base, step=step, nodes=nodes)
     if weights.motion != "smooth":
         raise _checks.InputError(
