@@ -1,7 +1,8 @@
 """The effective dynamics of a task: the limit of its summary statistics as the dimension grows."""
 
 from sgdlimits import _checks
-from sgdlimits._types import Number, WholeNumber
+from sgdlimits._moves import MomentumLike, Moves, StepLike, moves
+from sgdlimits._types import Flag, Number, WholeNumber
 from sgdlimits.dynamics import branches, flow, noise, plane, rest
 from sgdlimits.dynamics.model import Limit
 from sgdlimits.tasks import Task
@@ -15,8 +16,8 @@ class EffectiveDynamics(Limit):
     statistics: differentiate it, vmap it (under ``jax.enable_x64(True)``).
     """
 
-    def __init__(self, task: Task, step: Number, rtol: Number, nodes: WholeNumber | None):
-        super().__init__(task, step, rtol, nodes)
+    def __init__(self, task: Task, moves: Moves, rtol: Number, nodes: WholeNumber | None):
+        super().__init__(task, moves, rtol, nodes)
 
     # each is a function of a limit, documented where it is written
 
@@ -31,13 +32,31 @@ class EffectiveDynamics(Limit):
 
 
 def effective_dynamics(
-    task: Task, step: Number = 1.0, *, rtol: Number = 1e-5, nodes: WholeNumber | None = None
+    task: Task,
+    step: StepLike = 1.0,
+    *,
+    batch: WholeNumber = 1,
+    momentum: MomentumLike = 0.0,
+    readout_step: Number = 1.0,
+    normalised: Flag = False,
+    rtol: Number = 1e-5,
+    nodes: WholeNumber | None = None,
 ) -> EffectiveDynamics:
-    """The effective dynamics of a task at learning rate δ = step/dim.
+    r"""The effective dynamics of a task at learning rate δ = step/dim.
 
     Args:
         task: what is learned.
-        step: c in δ = c/dim; one unit of time is dim/step samples.
+        step: c in δ = c/dim; one unit of time is dim/step steps. A function of time, or pairs
+            (time, step) from each of which on that step is taken, the first at time 0: then drift
+            and diffusion depend on time.
+        batch: how many fresh samples a gradient is averaged over.
+        momentum: β in [0, 1): as step/(1 − β), and 1/(1 − β) times as fast. Or ("slow", κ) for
+            β = 1 − κδ: then the velocity of the weights has statistics of its own, which are zero
+            in states that leave them out: ``velocity_v``, ``velocity_M`` = UAᵀ, ``velocity_R`` =
+            U⊥U⊥ᵀ and ``cross_R`` = W⊥U⊥ᵀ for U ← (1 − κδ)U + δ·gradient, W ← W − δU. On the sphere
+            rows of W are divided by their norms after it, as by ``simulate(sphere="rescaled")``.
+        readout_step: ε ≥ 0; the readout moves with εδ, and with 0 stays.
+        normalised: whether gradients are divided by their norm over √dim.
         rtol: error of expectations that have no closed form, relative to the statistics and to the
             terms that drive them. At every state a rule is chosen that reaches it by its own
             estimate. Where none does within 2¹⁴ nodes for each component (2¹⁶ if rtol < 1e-5), the
@@ -53,4 +72,11 @@ def effective_dynamics(
         raise _checks.InputError(
             f"task={task!r} is not allowed: task must be one of sgdlimits.tasks"
         )
-    return EffectiveDynamics(task, step, rtol, nodes)
+    moved = moves(
+        step=step,
+        batch=batch,
+        momentum=momentum,
+        readout_step=readout_step,
+        normalised=normalised,
+    )
+    return EffectiveDynamics(task, moved, rtol, nodes)

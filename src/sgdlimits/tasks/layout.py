@@ -30,6 +30,7 @@ class Statistic:
         symmetric: a matrix equal to its transpose; only its upper triangle is a free coordinate.
         nonnegative: a number (or each entry of a vector) that is not negative, or a symmetric
             matrix that is positive semidefinite.
+        readout: whether it is part of the readout, which may move with a step of its own.
 
     >>> Statistic("R", ("neuron", "neuron_"), ((0, 1), (0, 1)), symmetric=True).flat_names
     ('R[0,0]', 'R[0,1]', 'R[1,1]')
@@ -40,6 +41,7 @@ class Statistic:
     labels: tuple[tuple[Any, ...], ...] = ()
     symmetric: bool = False
     nonnegative: bool = False
+    readout: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -117,6 +119,12 @@ class Layout:
             for name, *index in zip(statistic.flat_names, *statistic.entries, strict=True)
             if not statistic.symmetric or index[0] == index[1]
         ]
+
+    @functools.cached_property
+    def of_readout(self) -> np.ndarray:
+        """Of every flat coordinate, whether it is part of the readout."""
+        counts = [len(statistic.flat_names) for statistic in self.statistics]
+        return np.repeat([statistic.readout for statistic in self.statistics], counts)
 
     @functools.cached_property
     def coordinates(self) -> list[str]:
@@ -218,9 +226,14 @@ class Layout:
 
 
 def _clipped(statistic: Statistic, value: Any) -> Any:
+    if statistic.symmetric:
+        return clipped(value)
+    return value.__array_namespace__().where(value < 0, 0.0, value)
+
+
+def clipped(value: Any) -> Any:
+    """The nearest positive semidefinite matrix; leading axes may be there, NaN stays as it is."""
     xp = value.__array_namespace__()
-    if not statistic.symmetric:
-        return xp.where(value < 0, 0.0, value)
     finite = xp.all(xp.isfinite(value), axis=(-2, -1), keepdims=True)
     values, vectors = xp.linalg.eigh(xp.where(finite, value, 0.0))
     positive = (vectors * xp.maximum(values, 0.0)[..., None, :]) @ xp.swapaxes(vectors, -1, -2)

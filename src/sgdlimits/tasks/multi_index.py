@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -122,6 +123,22 @@ class MultiIndexFamily(Task):
 
     # --- given ----------------------------------------------------------------------------------
 
+    def gradients(
+        self, fields: Float[Array, " K"], readout: Float[Array, " K"] | None, label: Real
+    ) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
+        """∂ℓ/∂v (zeros where the readout is fixed) and ∂ℓ/∂s of a sample."""
+        if self.trained:
+            both: Any = jax.grad(self.loss, (1, 0))(fields, readout, label)
+            return both
+        g = jax.grad(self.loss)(fields, None, label)
+        return jnp.zeros_like(g), g
+
+    def examined(
+        self, fields: Float[Array, " K"], readout: Float[Array, " K"] | None, label: Real
+    ) -> Float[Array, ""]:
+        """A function whose program shows where ``gradients`` may have kinks: the loss."""
+        return self.loss(fields, readout, label)
+
     @property
     def layout(self) -> Layout:
         """V (if trained), M and R; R is a Gram matrix. Neurons are numbered, anchors have names."""
@@ -189,7 +206,7 @@ class MultiIndexFamily(Task):
 @functools.cache  # loops on the host ask for it at every step, and it keeps what it has worked out
 def _layout(width: int, anchors: tuple[str, ...], trained: bool) -> Layout:
     neurons = tuple(range(width))
-    readout = (Statistic("v", ("neuron",), (neurons,)),) if trained else ()
+    readout = (Statistic("v", ("neuron",), (neurons,), readout=True),) if trained else ()
     M = Statistic("M", ("neuron", "anchor"), (neurons, anchors))
     R = Statistic("R", ("neuron", "neuron_"), (neurons, neurons), symmetric=True, nonnegative=True)
     return Layout((*readout, M, R))

@@ -84,13 +84,14 @@ def bifurcations(  # noqa: D417 - a method: self needs no word
     >>> float(abs(fold[0] - sl.theory.spiked_tensor.critical_snr(3))) < 1e-9
     True
     """
-    task, seed = self.task, _checks.integer("seed", seed, least=0)
+    self.check_constant_step("bifurcations")
+    task, seed = self.learned, _checks.integer("seed", seed, least=0)
     family = moving_model(self, parameter, low, high)
     values = _search_values(family, parameter, search_at)
     branches: list[Branch] = []
     with progress("following rest points", len(values)) as advance:
         for value in values:
-            limit = Limit(*changed(task, self.step, parameter, value), self.rtol, self.nodes)
+            limit = Limit(*changed(task, self.moves, parameter, value), self.rtol, self.nodes)
             points = fixed_points(limit, init, seed=seed, count=count)
             if points and not branches:
                 family = _suited(self, family, limit, points)
@@ -113,6 +114,7 @@ def bifurcations(  # noqa: D417 - a method: self needs no word
         "rtol": self.rtol,
         "nodes": self.nodes,
         "seed": seed,
+        **self.moves.words,
     }
     if parameter != "step":
         attrs["step"] = self.step

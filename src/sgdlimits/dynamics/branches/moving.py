@@ -9,10 +9,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
+from sgdlimits._moves import Moves, schedule
 from sgdlimits._precision import as_arrays
 from sgdlimits._types import Number, Real, Reals, Word
-from sgdlimits.dynamics.model import Limit, Model, model_of
+from sgdlimits.dynamics.model import Limit, Model
 from sgdlimits.dynamics.model.limit import DEFAULT_NODES
+from sgdlimits.dynamics.model.moved import moved_model, noise_step, step_at, task_seen
 from sgdlimits.tasks.base import Task
 
 WIDE = 10.0  # a range whose ends have a larger ratio than this is measured by its logarithm
@@ -56,7 +58,7 @@ class MovingModel(eqx.Module):
 
 def moving_model(limit: Limit, parameter: Word, low: Number, high: Number) -> MovingModel:
     """The models between two values of a parameter; every value is validated as the task does."""
-    task, step = limit.task, limit.step
+    task, moves = limit.learned, limit.moves
     names = [name for name, value in task.parameters().items() if isinstance(value, float)]
     if parameter not in names and parameter != "step":
         raise _checks.InputError(
@@ -67,7 +69,7 @@ def moving_model(limit: Limit, parameter: Word, low: Number, high: Number) -> Mo
     if not ends[0] < ends[1]:
         raise _checks.InputError(f"low={low!r} is not allowed: low must be less than high={high!r}")
     first, middle, last = (
-        changed(task, step, parameter, value) for value in (ends[0], sum(ends) / 2, ends[1])
+        changed(task, moves, parameter, value) for value in (ends[0], sum(ends) / 2, ends[1])
     )
     width = ends[1] - ends[0]
     # what does not move has no slope, be it infinite
@@ -83,9 +85,8 @@ def moving_model(limit: Limit, parameter: Word, low: Number, high: Number) -> Mo
             f"parameter={parameter!r} is not allowed: "
             f"the numbers in {type(task).__name__} are not affine functions of it"
         )
-    task, step = first
     return MovingModel(
-        first=model_of(task, step=step, nodes=limit.nodes or DEFAULT_NODES),
+        first=moved_model(*first, limit.nodes or DEFAULT_NODES),
         slope=slope,
         low=jnp.asarray(ends[0]),
         high=jnp.asarray(ends[1]),
@@ -93,15 +94,16 @@ def moving_model(limit: Limit, parameter: Word, low: Number, high: Number) -> Mo
     )
 
 
-def changed(task: Task, step: Number, parameter: str, value: float) -> tuple[Task, float]:
-    """Task and step with one of them changed."""
+def changed(task: Task, moves: Moves, parameter: str, value: float) -> tuple[Task, Moves]:
+    """Task and moves with a parameter of the one, or the step of the other, changed."""
     if parameter == "step":
-        return task, _checks.positive("step", value)
-    return task.replace(**{parameter: value}), _checks.positive("step", step)
+        return task, eqx.tree_at(lambda moves: moves.step, moves, schedule(value))
+    return task.replace(**{parameter: value}), moves
 
 
-def _numbers(task: Task, step: float) -> Any:
-    return eqx.filter(as_arrays((task, step)), eqx.is_inexact_array)
+def _numbers(task: Task, moves: Moves) -> Any:
+    step = noise_step(moves, step_at(moves, 0.0))
+    return eqx.filter(as_arrays((task_seen(task, moves), step)), eqx.is_inexact_array)
 
 
 def _moving(model: Model) -> tuple[Any, Any]:

@@ -2,6 +2,14 @@
 
 from sgdlimits.dynamics.flow.dataset import to_dataset
 from sgdlimits.dynamics.flow.init import batch_size, start_vectors
-from sgdlimits.dynamics.flow.solve import ends_of, follow, solve
+from sgdlimits.dynamics.flow.solve import ends_of, follow, follow_steps, solve
 
-__all__ = ["batch_size", "ends_of", "follow", "solve", "start_vectors", "to_dataset"]
+__all__ = [
+    "batch_size",
+    "ends_of",
+    "follow",
+    "follow_steps",
+    "solve",
+    "start_vectors",
+    "to_dataset",
+]

@@ -1,5 +1,6 @@
 """Solutions by the method that suits the drift: smooth, sliding along jumps, or chattering."""
 
+import itertools
 from typing import Any
 
 import jax
@@ -16,8 +17,10 @@ from sgdlimits.dynamics.flow.chattering import chattering_solutions
 from sgdlimits.dynamics.flow.dataset import to_dataset
 from sgdlimits.dynamics.flow.init import start_vectors
 from sgdlimits.dynamics.flow.runge_kutta import integrate
+from sgdlimits.dynamics.flow.schedule import moving_rates, pieces, steps_of
 from sgdlimits.dynamics.flow.sliding import sliding_solutions
 from sgdlimits.dynamics.model import Limit, Model, Table
+from sgdlimits.dynamics.model.moved import noise_step
 
 CHECKS = 4  # times after the start at which the rule is checked
 GAIN = 0.5  # another rule must have at most this part of the error, else all is in vain
@@ -79,23 +82,27 @@ def _followed(
     rule that suits the state there.
     """
     model, error = limit.suited(starts)
-    values, finished = follow(model, starts, grid, limit.rtol)
+    values, finished = follow_steps(limit, model, starts, grid, limit.rtol)
     if model.exact:
         return values, finished, 0.0
     times = np.linspace(0, len(grid) - 1, CHECKS + 1).round().astype(int)
     worst, checked = error, 0
     while True:
-        errors = [_error_at(model, values[:, k]) for k in times[checked + 1 :]]
+        errors = [
+            _error_at(limit.with_step_of(model, float(grid[k])), values[:, k])
+            for k in times[checked + 1 :]
+        ]
         poor = [k for k, reached in enumerate(errors) if reached > max(limit.rtol, 2 * error)]
         if not poor or limit.nodes is not None:
             break
-        better, error = limit.suited(values[:, times[checked + 1 + poor[0]]])
+        first = int(times[checked + 1 + poor[0]])
+        better, error = limit.suited(values[:, first], time=float(grid[first]))
         if error > GAIN * errors[poor[0]]:
             break
         worst = max(worst, error, *errors[: poor[0]])
         model, checked = better, checked + poor[0]
         first = int(times[checked])
-        again, finished = follow(model, values[:, first], grid[first:], limit.rtol)
+        again, finished = follow_steps(limit, model, values[:, first], grid[first:], limit.rtol)
         values = np.concatenate([values[:, :first], again], axis=1)
         checked += 1
     return values, finished, max(worst, *errors, 0.0)
@@ -110,6 +117,40 @@ def _error_at(model: Model, vectors: np.ndarray) -> float:
     return max(float(model.errors(vectors[None, k]).relative[0]) for k in few)
 
 
+def follow_steps(
+    limit: Limit, model: Model, starts: Any, times: Any, rtol: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """As ``follow``, by the step of every time.
+
+    A drift that jumps is one without noise, and without a corrector: no step enters there.
+    """
+    schedule = limit.moves.step
+    starts, times = np.asarray(starts), np.asarray(times)
+    if schedule.constant or model.motion != "smooth":
+        return follow(model, starts, times, rtol)
+    if schedule.function is not None:
+
+        def steps(some: np.ndarray) -> np.ndarray:
+            return noise_step(limit.moves, 1.0) * steps_of(schedule, some)
+
+        rates = moving_rates(Table(model), float(model.step), steps)
+        begun = np.column_stack([starts, np.full(len(starts), times[0])])
+        values, finished = integrate(rates, begun, times, *_tolerance(model, rtol))
+        return values[..., :-1], finished
+    values = np.full((len(starts), len(times), starts.shape[1]), np.nan)
+    values[:, 0] = starts
+    cuts = pieces(schedule, times)
+    finished = np.ones(len(starts), bool)
+    for begin, end in itertools.pairwise(cuts):
+        inside = np.flatnonzero((times > begin) & (times <= end))
+        wanted = np.unique([begin, *times[inside], end])
+        now = limit.with_step_of(model, float(begin))
+        part, finished = follow(now, starts, wanted, rtol)
+        values[:, inside] = part[:, 1 : 1 + len(inside)]
+        starts = part[:, -1]
+    return values, finished
+
+
 def follow(
     model: Model, starts: Any, times: Any, rtol: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -119,18 +160,23 @@ def follow(
     is the model's own, below which the drift is no longer smooth.
     """
     starts, times = np.asarray(starts), np.asarray(times)
-    relative, absolute = model.tolerance
     table = Table(model)
     if table.slides:
-        return sliding_solutions(table, starts, times, relative, absolute)
-    if not model.exact:
-        relative, absolute = max(relative, STEP * rtol), max(absolute, STEP * TO_ZERO * rtol)
+        return sliding_solutions(table, starts, times, *model.tolerance)
     if model.motion == "chattering":
-        tolerance = jnp.array([relative, absolute])
+        tolerance = jnp.array(_tolerance(model, rtol))
         found = chattering_solutions(model, jnp.asarray(starts), jnp.asarray(times), tolerance)
         values, finished = np.asarray(found[0]), np.asarray(found[1])
         return np.where(np.isfinite(values), values, np.nan), finished
-    return integrate(table.drift, starts, times, relative, absolute)
+    return integrate(table.drift, starts, times, *_tolerance(model, rtol))
+
+
+def _tolerance(model: Model, rtol: float) -> tuple[float, float]:
+    """(rtol, atol) of a step, where expectations have an error of ``rtol``."""
+    relative, absolute = model.tolerance
+    if model.exact:
+        return relative, absolute
+    return max(relative, STEP * rtol), max(absolute, STEP * TO_ZERO * rtol)
 
 
 def ends_of(model: Model, starts: jax.Array, time: float) -> np.ndarray:

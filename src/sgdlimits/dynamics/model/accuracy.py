@@ -24,12 +24,16 @@ GENTLE = 1.0  # arguments of saturating units that move by less bend nothing bet
 TINY = 1e-290
 
 
-class Ruled(Averaged, Tabled, Protocol):
-    """A model whose expectations are by a rule that can be another one."""
+class Sized(Tabled, Protocol):
+    """A model whose expectations are by a rule of some kind."""
 
     @property
     def size(self) -> Size:
         """That of the rule."""
+
+
+class Ruled(Averaged, Sized, Protocol):
+    """A model whose expectations are by a rule that can be another one."""
 
     @property
     def smooth(self) -> bool:
@@ -115,7 +119,7 @@ def diffusion_errors(model: Ruled, vector: Given) -> Float[np.ndarray, "n n"]:
     return _spread(model.size.kind, np.asarray(_diffusions(model, rules, jnp.asarray(vector))))
 
 
-def jacobian_errors(model: Ruled, vector: Given) -> tuple[np.ndarray, np.ndarray]:
+def jacobian_errors(model: Sized, vector: Given) -> tuple[np.ndarray, np.ndarray]:
     """The derivative of the drift, and its spread over the same rules."""
     jacobians = Table(model).jacobians(np.asarray(vector)[None])[:, 0]
     return jacobians[0], _spread(model.size.kind, jacobians)

@@ -3,7 +3,7 @@
 import abc
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from sgdlimits import _checks
-from sgdlimits._types import State
+from sgdlimits._types import Real, State
 from sgdlimits.dynamics.model.table import ON_SURFACE, Table
 from sgdlimits.tasks.base import Task
 
@@ -171,6 +171,10 @@ class Model(eqx.Module):
     def drift(self, vector: Vector) -> Vector:
         """The velocity h = −f + g."""
         return self.corrector(vector) - self.population_drift(vector)
+
+    def at_step(self, step: Real) -> Self:
+        """The same limit at another step."""
+        return eqx.tree_at(lambda model: model.step, self, jnp.asarray(step, float))
 
     def jacobian(self, vector: Vector) -> Float[Array, "n n"]:
         """∂h/∂u."""

@@ -23,18 +23,34 @@ def committee_moments(
     Fields are written as (s⊥, a) with covariance diag(R, P)/λ and s = s⊥ + M P⁻¹ a: everything that
     multiplies s⊥ is then proportional to R, with no cancellation as R vanishes.
     """
-    K = task.width
+    return moments_across(task, committee, state, jnp.zeros((task.width, 0)))[0]
+
+
+def moments_across(
+    task: MultiIndexFamily,
+    committee: Committee,
+    state: dict[str, Float[Array, "..."]],
+    cross: Float[Array, "K n"],
+) -> tuple[Moments, Float[Array, "K n"]]:
+    """The same, and E[g u⊥ᵀ] with fields u⊥ that have covariance ``cross``/λ with s⊥."""
+    K, n = cross.shape
     readout, covariance, units, coefficients = _residual(task, committee, state)
+    m = len(covariance)
+    # their own variance is of no account
+    further = jnp.concatenate([cross / task.precision, jnp.zeros((m - K, n))])
+    covariance = jnp.block([[covariance, further], [further.T, jnp.zeros((n, n))]])
+    units = jnp.pad(units, ((0, 0), (0, n)))
     slope = -committee.loss_weight * committee.student_scale
     moments = _square if committee.activation == "square" else _erf
     outputs, gradients, squares = moments(covariance, units, coefficients, committee.noise, K)
     weighted = slope * readout[:, None] * gradients
-    return Moments(
+    result = Moments(
         readout=slope * outputs,
-        anchors=weighted[:, K:],
+        anchors=weighted[:, K:m],
         orthogonal=weighted[:, :K],
         square=slope**2 * jnp.outer(readout, readout) * squares,
     )
+    return result, weighted[:, m:]
 
 
 def committee_diffusion(

@@ -80,8 +80,8 @@ def candidates(
     v = readout if task.trained else None
     s, label = _seen(task, c, y, noise)
     if task.labels is not None:
-        return jnp.concatenate([y, *switches(lambda s: task.loss(s, v, label), [s])])
-    of_loss = switches(lambda s, label: task.loss(s, v, label), [s, label])
+        return jnp.concatenate([y, *switches(lambda s: task.examined(s, v, label), [s])])
+    of_loss = switches(lambda s, label: task.examined(s, v, label), [s, label])
     of_label = switches(lambda a, e: task.label(c, a, e), [y[: len(task.anchors)], noise])
     return jnp.concatenate([y, of_loss.hard, of_label.hard, of_loss.soft, of_label.soft])
 
@@ -212,9 +212,8 @@ def _look(
     def one(c: Array, x: Array, way: Array, readout: Array) -> _Look:
         def gradient(x: Array) -> Array:
             s, label = _seen(task, c, x[:-1], x[-1])
-            if not task.trained:
-                return jax.grad(lambda s: task.loss(s, None, label))(s)
-            return jnp.concatenate(jax.grad(task.loss, (0, 1))(s, readout, label))
+            v = readout if task.trained else None
+            return jnp.concatenate(task.gradients(s, v, label)[::-1])
 
         def label(e: Array) -> Array:
             return jnp.asarray(_seen(task, c, x[:-1], e)[1], float)
@@ -338,5 +337,5 @@ def _is_of_label(task: MultiIndexFamily, i: int) -> bool:
     zeros = jnp.zeros(m), jnp.zeros(()), jnp.zeros(task.width)
     s, label = zeros[0][r:], zeros[1]
     v = zeros[2] if task.trained else None
-    of_loss = jax.eval_shape(lambda: switches(lambda s, y: task.loss(s, v, y), [s, label]).hard)
+    of_loss = jax.eval_shape(lambda: switches(lambda s, y: task.examined(s, v, y), [s, label]).hard)
     return i >= m + of_loss.shape[0]

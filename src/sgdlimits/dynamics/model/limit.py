@@ -9,10 +9,12 @@ import numpy as np
 
 from sgdlimits import _checks
 from sgdlimits._compiled import compiled
+from sgdlimits._moves import Moves
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Number, Numbers, State, StateLike, WholeNumber
 from sgdlimits._warn import warn
-from sgdlimits.dynamics.model.base import Model, Rows, as_state, model_of
+from sgdlimits.dynamics.model.base import Model, Rows, as_state
+from sgdlimits.dynamics.model.moved import moved_model, noise_step, step_at, task_of
 from sgdlimits.dynamics.model.table import Table
 from sgdlimits.tasks.base import Task
 
@@ -28,30 +30,60 @@ POOR = 100.0  # errors beyond so many times rtol are warned of
 
 
 class Limit(eqx.Module):
-    """A task at one step size, and its model at two accuracies: ``model``, and ``coarse``.
+    """A task and how SGD moves, and its model at two accuracies: ``model``, and ``coarse``.
 
     Frozen: a limit at another step, or of another task, is another limit.
     """
 
-    task: Task
-    step: float  # c in δ = c/dim
+    learned: Task
+    task: Task  # what states are of: the task learned, with velocities where momentum is slow
+    moves: Moves
     rtol: float = eqx.field(static=True)
     nodes: int | None = eqx.field(static=True)
-    model: Model  # the limit in JAX: differentiate it, vmap it
+    model: Model  # the limit in JAX, at time 0: differentiate it, vmap it
     coarse: Model  # the same with fewer quadrature nodes, for searches and paths
 
     @double_precision
-    def __init__(self, task: Task, step: Number, rtol: Number, nodes: WholeNumber | None):
-        self.task = task
-        self.step = _checks.positive("step", step)
+    def __init__(self, task: Task, moves: Moves, rtol: Number, nodes: WholeNumber | None):
+        self.learned = task
+        self.task = task_of(task, moves)
+        self.moves = moves
         self.rtol = _checks.positive("rtol", rtol)
         self.nodes = None if nodes is None else _checks.integer("nodes", nodes, least=2)
         many = DEFAULT_NODES if self.nodes is None else self.nodes
-        self.model = model_of(task, step=self.step, nodes=many)
-        self.coarse = model_of(task, step=self.step, nodes=min(many, COARSE_NODES))
+        self.model = moved_model(task, moves, many)
+        self.coarse = moved_model(task, moves, min(many, COARSE_NODES))
+
+    @property
+    def step(self) -> float:
+        """Of SGD, c in δ = c/dim; where it is not constant, that at time 0."""
+        return step_at(self.moves, 0.0)
+
+    def at(self, time: float) -> Model:
+        """The model at the step of a time."""
+        return self.with_step_of(self.model, time)
+
+    def with_step_of(self, model: Model, time: float) -> Model:
+        """A model of this limit, with another rule perhaps, at the step of a time."""
+        if self.moves.step.constant:
+            return model
+        return model.at_step(noise_step(self.moves, step_at(self.moves, time)))
+
+    def check_constant_step(self, asked: str) -> None:
+        """Raise InputError if the step moves: then nothing comes to rest."""
+        if not self.moves.step.constant:
+            raise _checks.InputError(
+                f"step={self.moves.step_words!r} is not allowed for {asked}: where the step is not "
+                "constant the drift depends on time, and has no rest points; give a number as step"
+            )
 
     def suited(
-        self, vectors: Rows, *, smooth: bool = False, rtol: float | None = None
+        self,
+        vectors: Rows,
+        *,
+        smooth: bool = False,
+        rtol: float | None = None,
+        time: float = 0.0,
     ) -> tuple[Model, float]:
         """A model with expectations as accurate as asked for at these vectors, and its error.
 
@@ -61,9 +93,11 @@ class Limit(eqx.Module):
             vectors: flat statistics, finite at least in part.
             smooth: whether derivatives are needed.
             rtol: the limit's own by default.
+            time: at whose step.
         """
-        if self.model.exact:
-            return self.model if smooth else self.model.resting(), 0.0
+        now = self.at(time)
+        if now.exact:
+            return now if smooth else now.resting(), 0.0
         flat = np.asarray(vectors)  # small things in NumPy: nothing to compile
         finite = np.flatnonzero(np.all(np.isfinite(flat), axis=1))
         few = flat[finite[np.linspace(0, len(finite) - 1, EXAMPLES).round().astype(int)]]
@@ -71,20 +105,20 @@ class Limit(eqx.Module):
         beside = np.random.default_rng(0).normal(size=few.shape) * BESIDE
         beside[0] = 0.0
         few = Table(self.model).retract(few + beside * self._sizes(few))
-        model = self.model if smooth else self.model.resting()
+        model = now if smooth else now.resting()
         if self.nodes is not None:
             return model, float(np.max(model.errors(jnp.asarray(few)).relative))
         return model.suited(jnp.asarray(few), self.rtol if rtol is None else rtol, smooth=smooth)
 
-    def cheaper(self, vectors: Rows, where: str) -> Model:
+    def cheaper(self, vectors: Rows, where: str, time: float = 0.0) -> Model:
         """A model for many solutions, or noisy ones: with errors of 1e-3 at most if that is enough.
 
         Warns in words where it is poor.
         """
         rtol = max(self.rtol, ROUGH)
-        model, error = self.suited(vectors, smooth=True, rtol=rtol)
+        model, error = self.suited(vectors, smooth=True, rtol=rtol, time=time)
         if self.nodes is not None:
-            return self.coarse
+            return self.with_step_of(self.coarse, time)
         if error > FAIR * rtol:
             warn(
                 f"expectations are known to {error:.1g} of their size only {where}: "
@@ -114,60 +148,60 @@ class Limit(eqx.Module):
         return self._state(vector)
 
     @double_precision
-    def drift(self, state: StateLike) -> State:
-        """The velocity h = −f + g of each statistic."""
-        population, corrector = self._parts(state)
+    def drift(self, state: StateLike, time: Number = 0.0) -> State:
+        """The velocity h = −f + g of each statistic, by the step at ``time``."""
+        population, corrector = self._parts(state, time)
         return self._state(corrector - population)
 
     @double_precision
     def population_drift(self, state: StateLike) -> State:
         """The population drift f: the velocity under gradient flow on the population loss is −f."""
-        return self._state(self._parts(state)[0])
+        return self._state(self._parts(state, 0.0)[0])
 
     @double_precision
-    def corrector(self, state: StateLike) -> State:
+    def corrector(self, state: StateLike, time: Number = 0.0) -> State:
         """The corrector g: what SGD noise adds to the velocity at the critical step size."""
-        return self._state(self._parts(state)[1])
+        return self._state(self._parts(state, time)[1])
 
     @double_precision
-    def diffusion(self, state: StateLike) -> np.ndarray:
+    def diffusion(self, state: StateLike, time: Number = 0.0) -> np.ndarray:
         """The diffusion Σ in ``coordinates``: covariance rate of √dim times the statistics.
 
         For linear statistics, and for spiked tensors, this is lim c·JVJᵀ. For R (and on the sphere)
         the squared norm of the gradient fluctuates too and is included: see Remark 2 of BGJ22.
         """
         vector = self._vector(state)
-        return np.asarray(_diffusion(self._at(vector), vector))
+        return np.asarray(_diffusion(self._suited_at(vector, time), vector))
 
     @double_precision
-    def jacobian(self, state: StateLike) -> np.ndarray:
+    def jacobian(self, state: StateLike, time: Number = 0.0) -> np.ndarray:
         """∂h/∂u in ``coordinates``, by automatic differentiation; warns where it is infinite."""
-        return self._slopes(state)[0]
+        return self._slopes(state, time)[0]
 
     @double_precision
-    def drift_error(self, state: StateLike) -> State:
+    def drift_error(self, state: StateLike, time: Number = 0.0) -> State:
         """Estimated error of each entry of ``drift`` due to quadrature; zero where it is exact.
 
         One standard deviation: the spread over rules that have little in common but their size.
         """
         vector = self._vector(state)
-        return self._state(self._at(vector).errors(vector[None]).drift[0])
+        return self._state(self._suited_at(vector, time).errors(vector[None]).drift[0])
 
     @double_precision
-    def diffusion_error(self, state: StateLike) -> np.ndarray:
+    def diffusion_error(self, state: StateLike, time: Number = 0.0) -> np.ndarray:
         """Estimated error of each entry of ``diffusion``, as for ``drift_error``."""
         vector = self._vector(state)
-        return np.asarray(self._at(vector).diffusion_error(vector))
+        return np.asarray(self._suited_at(vector, time).diffusion_error(vector))
 
     @double_precision
-    def jacobian_error(self, state: StateLike) -> np.ndarray:
+    def jacobian_error(self, state: StateLike, time: Number = 0.0) -> np.ndarray:
         """Estimated error of each entry of ``jacobian``, as for ``drift_error``."""
-        return self._slopes(state)[1]
+        return self._slopes(state, time)[1]
 
-    def _slopes(self, state: StateLike) -> tuple[np.ndarray, np.ndarray]:
+    def _slopes(self, state: StateLike, time: Number) -> tuple[np.ndarray, np.ndarray]:
         """The Jacobian and its error; warns where it is poor."""
         vector = self._vector(state)
-        model = self._at(vector, smooth=True)
+        model = self._suited_at(vector, time, smooth=True)
         if reason := model.infinite_rates(vector):
             warn(reason)
             return model.slopes(vector)
@@ -182,9 +216,10 @@ class Limit(eqx.Module):
             )
         return jacobian, errors
 
-    def _at(self, vector: jax.Array, *, smooth: bool = False) -> Model:
+    def _suited_at(self, vector: jax.Array, time: Number, *, smooth: bool = False) -> Model:
         """The model to use at one vector; warns where it is poor."""
-        model, error = self.suited(vector[None], smooth=smooth)
+        time = _checks.nonnegative("time", time)
+        model, error = self.suited(vector[None], smooth=smooth, time=time)
         self.warn_if_poor(error, "at this state")
         return model
 
@@ -200,17 +235,20 @@ class Limit(eqx.Module):
     def provenance(self) -> dict[str, Any]:
         """What results of this limit note: task, parameters, step and accuracy."""
         return {
-            "task": type(self.task).__name__,
-            "parameters": self.task.parameters(),
-            "step": self.step,
+            "task": type(self.learned).__name__,
+            "parameters": self.learned.parameters(),
+            "step": self.moves.step_words,
+            **self.moves.words,
             "rtol": self.rtol,
             "nodes": self.nodes,
         }
 
-    def _parts(self, state: StateLike) -> tuple[np.ndarray, np.ndarray]:
+    def _parts(self, state: StateLike, time: Number) -> tuple[np.ndarray, np.ndarray]:
         """Population drift and corrector: one program for all three velocities."""
         vector = self._vector(state)
-        population, corrector = Table(self._at(vector)).parts(np.asarray(vector)[None])[0, 0]
+        population, corrector = Table(self._suited_at(vector, time)).parts(
+            np.asarray(vector)[None]
+        )[0, 0]
         return population, corrector
 
     def _sizes(self, vectors: np.ndarray) -> np.ndarray:
@@ -229,7 +267,9 @@ class Limit(eqx.Module):
         return self.model.ravel(self.task.check_state(state))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.task!r}, step={self.step})"
+        words = {"step": self.moves.step_words, **self.moves.words}
+        inside = ", ".join(f"{name}={value!r}" for name, value in words.items())
+        return f"{type(self).__name__}({self.learned!r}, {inside})"
 
 
 _diffusion = compiled(lambda model, vector: model.diffusion(vector))

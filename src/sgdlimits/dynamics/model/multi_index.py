@@ -1,7 +1,7 @@
 """The effective dynamics of multi-index tasks, by automatic differentiation of their loss."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import equinox as eqx
 import jax
@@ -122,10 +122,10 @@ class MultiIndexModel(Model):
         state = self.unravel(vector)
 
         def both(samples: Samples) -> tuple[Moments, Moments]:
-            gradients = self._gradients(state, samples)
+            gradients = self.gradients_at(state, samples)
             return _average(samples, *gradients), _average(samples, *gradients, jnp.abs)
 
-        moments, absolute = self._sum(state, self._frame(state), both)
+        moments, absolute = self.over_mixture(state, self._frame(state), both)
         corrector = self.step / self.task.precision * absolute.square
         parts = (absolute.readout, absolute.anchors, 2 * absolute.orthogonal + corrector)
         scale = jnp.max(jnp.stack([jnp.max(part) for part in (*parts, jnp.abs(vector))]))
@@ -219,7 +219,7 @@ class MultiIndexModel(Model):
         # moved to its side of zero, a field still varies with the state as it did
         held = jnp.where(signs == 0, 0.0, fields + jax.lax.stop_gradient(held - fields))
         samples = still_samples(self.task, held.T)
-        moments = _average(samples, *self._gradients(state, samples))
+        moments = _average(samples, *self.gradients_at(state, samples))
         return self.ravel(motion(self.task, state, moments, self.step))
 
     def diffusion(self, vector: Vector) -> Float[Array, "n n"]:
@@ -250,7 +250,7 @@ class MultiIndexModel(Model):
                 second += (across * samples.weights) @ across.T
             return mean, second
 
-        mean, second = self._sum(state, frame, part)
+        mean, second = self.over_mixture(state, frame, part)
         return self.step * (second - jnp.outer(mean, mean))
 
     @property
@@ -275,7 +275,7 @@ class MultiIndexModel(Model):
                     large, squares, 0.0
                 ) @ samples.weights
 
-            mean, squares = self._sum(state, frame, part)
+            mean, squares = self.over_mixture(state, frame, part)
             return (mean, squares - (mean - center) ** 2), squares
 
         # first all of them, which gives their mean and variance, then what is large beside these
@@ -292,9 +292,9 @@ class MultiIndexModel(Model):
             return committee_moments(self.task, committee, state)
 
         def average(samples: Samples) -> Moments:
-            return _average(samples, *self._gradients(state, samples))
+            return _average(samples, *self.gradients_at(state, samples))
 
-        return self._sum(state, self._frame(state), average)
+        return self.over_mixture(state, self._frame(state), average)
 
     def frame(self, vector: Vector) -> Frame:
         """How the fields depend on independent normals."""
@@ -330,7 +330,7 @@ class MultiIndexModel(Model):
 
         return jax.lax.map(component, jnp.arange(len(self.task.weights)))
 
-    def _sum(self, state: JaxState, frame: Frame, part: Callable[[Samples], T]) -> T:
+    def over_mixture(self, state: JaxState, frame: Frame, part: Callable[[Samples], T]) -> T:
         """What ``part`` makes of the nodes, over all components."""
         parts = self.over_nodes(state, frame, lambda samples, _: part(samples))
         return jax.tree.map(lambda x: jnp.tensordot(jnp.asarray(self.task.weights), x, 1), parts)
@@ -342,19 +342,14 @@ class MultiIndexModel(Model):
             moments = Moments(readout, jnp.outer(g, a), jnp.outer(g, orthogonal), jnp.outer(g, g))
             return self.ravel(motion(self.task, state, moments, self.step))
 
-        of_each = (*self._gradients(state, samples), samples.anchors, samples.orthogonal)
+        of_each = (*self.gradients_at(state, samples), samples.anchors, samples.orthogonal)
         return jax.vmap(one, 1, 1)(*of_each)
 
-    def _gradients(self, state: JaxState, samples: Samples) -> tuple[Array, Array]:
+    def gradients_at(self, state: JaxState, samples: Samples) -> tuple[Array, Array]:
         """∂ℓ/∂v (zeros where the readout is fixed) and ∂ℓ/∂s at every node."""
-        if self.task.trained:
-            both = jax.vmap(jax.grad(self.task.loss, (1, 0)), (1, None, 0), 1)
-            return both(samples.fields, state["v"], samples.labels)
-        one: Callable[..., Any] = jax.vmap(
-            jax.grad(lambda s, y: self.task.loss(s, None, y)), (1, 0), 1
-        )
-        g = one(samples.fields, samples.labels)
-        return jnp.zeros_like(g), g
+        readout = state["v"] if self.task.trained else None
+        of_each = jax.vmap(self.task.gradients, (1, None, 0), 1)
+        return of_each(samples.fields, readout, samples.labels)
 
 
 @model_of.register(MultiIndexFamily)

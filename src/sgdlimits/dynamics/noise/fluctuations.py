@@ -5,6 +5,8 @@ To first order √dim·(u − ū) is a linear SDE along the solution ū, with co
     dC/dt = J C + C Jᵀ + Σ,    J = ∇h(ū), Σ = Σ(ū), C(0) = 0.
 """
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,10 +16,13 @@ from jaxtyping import Array, Float
 from sgdlimits import _checks
 from sgdlimits._compiled import compiled
 from sgdlimits._precision import double_precision
-from sgdlimits.dynamics.flow import follow, to_dataset
+from sgdlimits.dynamics.flow import follow_steps, to_dataset
 from sgdlimits.dynamics.flow.init import flat
+from sgdlimits.dynamics.flow.schedule import pieces, steps_of
 from sgdlimits.dynamics.model import Limit, Model
+from sgdlimits.dynamics.model.moved import noise_step
 from sgdlimits.dynamics.noise.linear import covariances, steps_along
+from sgdlimits.dynamics.noise.stretches import busiest
 
 LONGEST = 0.2  # a step, in units of the fastest time scale: the error is of its second order
 MOST = 64  # steps between two records
@@ -50,21 +55,35 @@ def fluctuations(self: Limit, path: xr.Dataset) -> xr.Dataset:
     -0.107
     """
     vectors, times = _solution(self, path)
-    model, _ = self.suited(vectors, smooth=True)
+    when = busiest(self, float(times[-1]))
+    model, _ = self.suited(vectors, smooth=True, time=when)
     between = _substeps(model, vectors, times)
-    fine = np.interp(np.arange((len(times) - 1) * between + 1) / between, range(len(times)), times)
-    if between > 1:
-        vectors = follow(model, vectors[:1], jnp.asarray(fine))[0][0]
-    slopes, noise = _jacobians(model, vectors), _diffusions(model, vectors)
-    steps = steps_along(fine, np.asarray(slopes), np.asarray(noise))
+    cuts = pieces(self.moves.step, times)
+    even = np.interp(np.arange((len(times) - 1) * between + 1) / between, range(len(times)), times)
+    fine = np.union1d(even, cuts)
+    if len(fine) > len(times):
+        vectors = jnp.asarray(follow_steps(self, model, vectors[:1], fine)[0][0])
+    steps = []
+    for begin, end in itertools.pairwise(np.searchsorted(fine, cuts)):
+        some = slice(begin, end + 1)
+        at = jnp.asarray(_steps(self, fine[some]))
+        slopes, noise = (of(model, vectors[some], at) for of in (_jacobians, _diffusions))
+        steps += steps_along(fine[some], np.asarray(slopes), np.asarray(noise))
     size = len(self.coordinates)
-    covariance = covariances(steps, np.zeros((size, size)))[::between]
+    covariance = covariances(steps, np.zeros((size, size)))[np.searchsorted(fine, times)]
     variances = np.diagonal(covariance, axis1=1, axis2=2)
     deviations = jnp.asarray(np.sqrt(np.maximum(variances, 0.0)))
     attrs = {"kind": "fluctuations"} | self.provenance
     spread = to_dataset(self.model, deviations, times, attrs, are_states=False)
     labels = {"coordinate": self.coordinates, "coordinate_": self.coordinates}
     return spread.assign_coords(labels).assign(covariance=(("time", *labels), covariance))
+
+
+def _steps(limit: Limit, times: np.ndarray) -> np.ndarray:
+    """The step of plain SGD with as much noise, at times between which SGD's does not jump."""
+    schedule = limit.moves.step
+    now = steps_of(schedule, times if schedule.function is not None else times[:1])
+    return noise_step(limit.moves, 1.0) * np.broadcast_to(now, times.shape)
 
 
 def _solution(limit: Limit, path: xr.Dataset) -> tuple[jax.Array, np.ndarray]:
@@ -95,16 +114,21 @@ def _solution(limit: Limit, path: xr.Dataset) -> tuple[jax.Array, np.ndarray]:
 def _substeps(model: Model, vectors: jax.Array, times: np.ndarray) -> int:
     """Into how many steps to divide the time between two records: J and Σ move along the path."""
     some = vectors[np.linspace(0, len(vectors) - 1, PROBES).round().astype(int)]
-    rate = np.max(np.linalg.norm(np.asarray(_jacobians(model, some)), 2, axis=(1, 2)))
+    jacobians = _jacobians(model, some, jnp.full(len(some), model.step))
+    rate = np.max(np.linalg.norm(np.asarray(jacobians), 2, axis=(1, 2)))
     wanted = float(np.max(np.diff(times))) * rate / LONGEST
     return int(np.clip(np.ceil(wanted), 1, MOST)) if np.isfinite(wanted) else 1
 
 
 @compiled
-def _jacobians(model: Model, path: Float[Array, "t n"]) -> Float[Array, "t n n"]:
-    return jax.lax.map(model.jacobian, path)
+def _jacobians(
+    model: Model, path: Float[Array, "t n"], steps: Float[Array, " t"]
+) -> Float[Array, "t n n"]:
+    return jax.lax.map(lambda at: model.at_step(at[1]).jacobian(at[0]), (path, steps))
 
 
 @compiled
-def _diffusions(model: Model, path: Float[Array, "t n"]) -> Float[Array, "t n n"]:
-    return jax.lax.map(model.diffusion, path)
+def _diffusions(
+    model: Model, path: Float[Array, "t n"], steps: Float[Array, " t"]
+) -> Float[Array, "t n n"]:
+    return jax.lax.map(lambda at: model.at_step(at[1]).diffusion(at[0]), (path, steps))

@@ -18,6 +18,7 @@ from sgdlimits._types import Number, StateLike, WholeNumber
 from sgdlimits.dynamics.flow import start_vectors, to_dataset
 from sgdlimits.dynamics.model import Limit, Model
 from sgdlimits.dynamics.noise.integrator import RECORDS, SDE, Grid, advance, fastest_rate, path_keys
+from sgdlimits.dynamics.noise.stretches import busiest, stretches
 
 TOGETHER = 64  # paths in one call: their number is padded, so that one program serves all
 FEW = 8  # the same where every drift is a sum over many nodes
@@ -80,15 +81,15 @@ def sample_paths(  # noqa: D417 - a method: self needs no word
         (jnp.asarray(starts[some]), path_keys(seed, k * lanes, lanes))
         for k, some in enumerate(rows.reshape(-1, lanes))
     ]
-    spacing = time / (points - 1)
+    times, spacing = np.linspace(0, time, points), time / (points - 1)
+    when = busiest(self, time)
     with progress("sampling paths", len(chunks)) as report:
 
         def follow(model: Model, chunk: int, steps: int, merged: int = 1) -> Paths:
             with jax.enable_x64(True):  # in every thread
-                grid = Grid.of(spacing, steps, merged)
-                return followed(model, *chunks[chunk], points - 1, grid, dim)
+                return _stretched(self, model, *chunks[chunk], times, steps, merged, dim)
 
-        model, steps, twice = _settled(self, follow, starts, spacing)
+        model, steps, twice = _settled(self, follow, starts, spacing, when)
         first = follow(model, 0, steps)
         report(1)
 
@@ -102,8 +103,34 @@ def sample_paths(  # noqa: D417 - a method: self needs no word
     values = np.concatenate([first, *others])[:runs]
     attrs = {"kind": "paths"} | self.provenance | {"dim": dim, "seed": seed}
     attrs |= {"time_step": spacing / steps, "step_error": _step_error(first, twice)}
-    times = np.linspace(0, time, points)
     return to_dataset(self.model, values, times, attrs)
+
+
+def _stretched(
+    limit: Limit,
+    model: Model,
+    starts: Float[Array, "runs n"],
+    keys: Array,
+    times: np.ndarray,
+    steps: int,
+    merged: int,
+    dim: float,
+) -> Paths:
+    """Paths at equally spaced times, so many steps between two, none across a change of SGD's."""
+    parts, timed = stretches(limit, model, times)
+    vectors = jnp.pad(starts, ((0, 0), (0, int(timed))))
+    recorded, done = [np.asarray(vectors)[:, None]], 0
+    for part in parts:
+        share = part.spacing / (times[-1] / (len(times) - 1))
+        halves = math.ceil(round(steps * merged / 2 * share, 9))
+        elementary = 2 * max(1, halves)  # whatever ``merged`` is
+        grid = Grid.of(part.spacing, elementary // merged, merged)
+        values = followed(part.model, vectors, keys, part.intervals, grid, dim, done // merged)
+        done += part.intervals * elementary
+        vectors = jnp.asarray(values[:, -1])
+        recorded.append(values[:, 1:] if part.recorded else values[:, :0])
+    values = np.concatenate(recorded, axis=1)
+    return values[..., :-1] if timed else values
 
 
 def followed(
@@ -113,30 +140,32 @@ def followed(
     intervals: int,
     grid: Grid,
     dim: float,
+    kicked: int = 0,
 ) -> Paths:
-    """Paths at equally spaced times, the start included."""
+    """Paths at equally spaced times, the start included, after so many kicks."""
     size = jnp.asarray(float(dim))
     vectors, recorded = starts, [np.asarray(starts)[None]]
     for done in range(0, intervals, RECORDS):
         now = min(RECORDS, intervals - done)
-        kicks, records = (jnp.asarray(count) for count in (done * int(grid.steps), now))
+        kicks, records = (jnp.asarray(count) for count in (kicked + done * int(grid.steps), now))
         vectors, some = advance(model, vectors, keys, kicks, records, grid, size)
         recorded.append(np.asarray(some)[:now])
     return np.moveaxis(np.concatenate(recorded), 0, 1)
 
 
 def _settled(
-    limit: Limit, follow: Callable[..., Paths], starts: np.ndarray, spacing: float
+    limit: Limit, follow: Callable[..., Paths], starts: np.ndarray, spacing: float, when: float
 ) -> tuple[Model, int, Paths]:
     """Model and steps between two records that suit the first paths, and these at half the steps.
 
-    All that is known beforehand is the start; where paths go is seen at twice the time step.
+    All that is known beforehand is the start; where paths go is seen at twice the time step. Time
+    scales are those of the largest step of SGD.
     """
 
     def needed(rate: float) -> int:
         return math.ceil(min(spacing * rate / (2 * LONGEST), MOST_STEPS))
 
-    model = limit.cheaper(jnp.asarray(starts), "at the start")
+    model = limit.cheaper(jnp.asarray(starts), "at the start", when)
     half = needed(fastest_rate(model, starts))
     for trial in range(TRIALS):
         paths = follow(model, 0, half, merged=2)
@@ -145,7 +174,7 @@ def _settled(
             break
         lanes, times = (np.linspace(0, size - 1, LOOKS).astype(int) for size in finite.shape[:2])
         seen = finite[lanes, times]
-        suited = limit.cheaper(jnp.asarray(seen), "along these paths")
+        suited = limit.cheaper(jnp.asarray(seen), "along these paths", when)
         more = needed(fastest_rate(suited, seen))
         if more <= FASTER * half and bool(eqx.tree_equal(suited, model)):
             break

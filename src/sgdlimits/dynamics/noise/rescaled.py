@@ -66,6 +66,7 @@ def rescaled(  # noqa: D417 - a method: self needs no word
     >>> float(round(sde.stationary_covariance().covariance[1, 1], 9))
     6.0
     """
+    self.check_constant_step("rescaled")
     vector = jnp.asarray(self.ravel(at))
     model, _ = self.suited(vector[None], smooth=True)
     drift, error = np.asarray(_drift(model, vector)), model.errors(vector[None]).drift[0]

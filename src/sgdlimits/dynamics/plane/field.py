@@ -78,6 +78,7 @@ def drift_in_plane(  # noqa: D417 - a method: self needs no word
     array([[nan, nan],
            [ 2.,  1.]])
     """
+    self.check_constant_step("drift_in_plane")
     task, names = self.task, self.coordinates
     plane = _check_plane(names, x, y, x_values, y_values, others)
     reference = _reference(self.model, task, plane, state)

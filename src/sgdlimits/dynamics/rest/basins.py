@@ -72,6 +72,7 @@ def basins(  # noqa: D417 - a method: self needs no word
     >>> basins.m.values.round(6), basins.probability.values
     (array([ 1., -1.]), array([0.75, 0.25]))
     """
+    self.check_constant_step("basins")
     time, share = _checks.positive("time", time), _checks.fraction("confidence", confidence)
     count = _checks.integer("count", count, least=1)
     seed = _checks.integer("seed", seed, least=0)

@@ -133,6 +133,7 @@ def fixed_points(  # noqa: D417 - a method: self needs no word
     >>> [(point.stability, point.multiplicity) for point in limit.fixed_points()]
     [('stable', 2), ('unstable', 1), ('unstable', 1)]
     """
+    self.check_constant_step("fixed_points")
     seconds = _checks.positive("seconds", seconds)
     if init is None:
         count = _checks.integer("count", count, least=1)
