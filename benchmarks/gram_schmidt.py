@@ -53,15 +53,16 @@ def _advance(chain: MultiIndexChain, carry: Any, blocks: jax.Array) -> Any:
 def _step(
     chain: MultiIndexChain, carry: Any, noise: jax.Array, uniform: jax.Array, rho: jax.Array
 ) -> Any:
-    task, delta = chain.task, chain.clock(0.0)
+    data, delta = chain.data, chain.clock(0.0)
+    task = data.task
     K, r = task.width, len(task.anchors)
     v, M, C = carry
     scale = 1 / jnp.sqrt(task.precision)
     zeta, eta = noise[:r], noise[r : r + K]
-    anchors = chain._pick(uniform, chain.centers) + chain._spread(zeta)
+    anchors = data.anchors(uniform, zeta)
     fields = jnp.sum(M * anchors[None], axis=1) + scale * jnp.sum(C * eta[None], axis=1)
-    labels = chain._labels(uniform, anchors, noise[-1])
-    readout_gradient, g = chain._gradients(fields, v, labels)
+    labels = data.labels(uniform, anchors, noise[-1])
+    readout_gradient, g = data.gradients(fields, v, labels)
     g, rho = jax.lax.optimization_barrier((g, rho))
     keep, reach = 1 - delta * task.ridge, delta * scale
     if v is not None and readout_gradient is not None:

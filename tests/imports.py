@@ -46,7 +46,7 @@ ARROWS: dict[str, set[str]] = {
         *("dynamics.branches", "dynamics.plane", "tasks"),
     },
     "triples": {"results"},
-    "simulate": {"results", "tasks"},
+    "simulate": {"gaussian", "results", "tasks"},
     # nothing of dynamics or theory is known here; simulate is for training runs
     "spectra.effective": {"gaussian", "results", "spectra", "tasks"},
     "spectra.empirical": {"results", "simulate", "spectra", "tasks"},

@@ -43,7 +43,7 @@ def samples(dataset: xr.Dataset) -> dict[str, np.ndarray]:
     return {
         f"{name} at record {record}": sl.results.select(dataset, name).values[:, record]
         for name in sl.results.statistics(dataset)
-        for record in range(1, POINTS)
+        for record in range(1, dataset.sizes["time"])
     }
 
 

@@ -83,8 +83,10 @@ def test_a_run_is_the_same_whatever_the_others_are(task: Task) -> None:
 
 @every_task
 def test_too_small_a_dimension_is_refused(task: Task) -> None:
-    with pytest.raises(ValueError, match=rf"dim={task.least_dim - 1} .*dim >= {task.least_dim}"):
-        task.random_state(task.least_dim - 1, seed=0)
+    with pytest.raises(
+        ValueError, match=rf"dim={task.smallest_dim - 1} .*dim >= {task.smallest_dim}"
+    ):
+        task.random_state(task.smallest_dim - 1, seed=0)
     assert task.random_state(np.int64(task.least_dim), seed=0)  # type: ignore[arg-type]
 
 

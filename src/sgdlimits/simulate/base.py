@@ -18,6 +18,7 @@ from sgdlimits._types import Index, State
 from sgdlimits.simulate.clock import Clock
 from sgdlimits.simulate.kernel import program_of_kernels
 from sgdlimits.tasks.base import Task
+from sgdlimits.tasks.layout import Statistic
 
 Carry = PyTree[Float[Array, "..."]]
 Words = UInt32[Array, " 2"]  # those of a key: see seed_words
@@ -88,6 +89,13 @@ class Process(eqx.Module):
     @abc.abstractmethod
     def observe(self, carry: Carry) -> dict[str, Float[Array, "runs ..."]]:
         """The summary statistics, runs along axis 0."""
+
+    # --- only needed where more is observed than the statistics of the task ---------------------
+
+    @property
+    def further(self) -> tuple[Statistic, ...]:
+        """What else ``observe`` returns, zero at the start."""
+        return ()
 
     # --- given ----------------------------------------------------------------------------------
 

@@ -1,10 +1,12 @@
-"""SGD on multi-index tasks: the exact chain, or all coordinates."""
+"""SGD on multi-index tasks: the exact chain, all coordinates, or the population loss."""
 
 from sgdlimits import _checks
 from sgdlimits._moves import Moves
-from sgdlimits.simulate.base import Process, process_of, take_only
+from sgdlimits.simulate.base import Process, process_of
 from sgdlimits.simulate.multi_index_chain import make_chain
 from sgdlimits.simulate.multi_index_direct import make_direct
+from sgdlimits.simulate.multi_index_moves import make_moved
+from sgdlimits.simulate.population import make_population
 from sgdlimits.tasks import MultiIndexFamily
 
 
@@ -22,6 +24,11 @@ def multi_index_process(
         raise _checks.InputError(
             f"sphere='tangential' is not allowed: {type(task).__name__} here is not spherical"
         )
-    take_only(task, method, moves, "readout_step")
-    make = make_chain if method == "chain" else make_direct
+    if method == "population":
+        return make_population(task, dim, moves)
+    if method == "direct":
+        return make_direct(task, dim, moves, first_run)
+    few = dim < len(task.anchors) + task.width  # directions for the weights
+    one = {*moves.words} <= {"readout_step"}  # sample, and nothing else that is done to a gradient
+    make = make_chain if one and not few else make_moved
     return make(task, dim, moves, first_run)

@@ -1,5 +1,7 @@
 """SGD on all coordinates of the weights of a multi-index task."""
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,9 +13,24 @@ from sgdlimits._precision import as_arrays, staged
 from sgdlimits._types import Index, State
 from sgdlimits.simulate.base import Process, Step, Words, run_keys
 from sgdlimits.simulate.clock import Clock, clock
+from sgdlimits.simulate.square_roots import square_roots
+from sgdlimits.simulate.velocity import velocity_statistics
 from sgdlimits.tasks import MultiIndexFamily
+from sgdlimits.tasks.layout import Statistic
 
-Carry = tuple[Float[Array, "runs K"] | None, Float[Array, "runs K d"]]
+
+class Weights(NamedTuple):
+    """A readout, if it is trained, and rows of weights."""
+
+    v: Float[Array, "*runs K"] | None
+    W: Float[Array, "*runs K d"]
+
+
+class Carry(NamedTuple):
+    """What moves: weights, and their velocity if there is momentum."""
+
+    weights: Weights
+    velocity: Weights | None
 
 
 class MultiIndexDirect(Process):
@@ -23,12 +40,12 @@ class MultiIndexDirect(Process):
     """
 
     task: MultiIndexFamily
+    moves: Moves
     clock: Clock
-    readout_step: Float[Array, ""]  # ε
     dim: int = eqx.field(static=True)
     offset: Index  # number of the first run
     anchors: Float[Array, "r d"]
-    spike: Float[Array, "r r"]  # square root of the covariance added to the anchor fields
+    spike: Float[Array, "r r"]  # square root, in units of anchors, of covariance added to theirs
 
     @property
     def lanes(self) -> int:
@@ -36,26 +53,37 @@ class MultiIndexDirect(Process):
         return 32
 
     def start(self, states: State) -> Carry:
-        """Weights that realise the given v, M and R."""
-        return weights_from_state(self.task, states, self.dim)
+        """Weights that realise the given v, M and R; nothing moves yet."""
+        weights = weights_from_state(self.task, states, self.dim)
+        moving = self.moves.moving or self.moves.friction is not None
+        return Carry(weights, jax.tree.map(jnp.zeros_like, weights) if moving else None)
 
     def stepper(self, words: Words) -> Step:
         """Step i of run j uses key (j, i)."""
 
         def step(number: Index, carry: Carry, delta: Float[Array, ""]) -> Carry:
-            keys = run_keys(words, self.offset, carry[1].shape[0], number)
+            keys = run_keys(words, self.offset, carry.weights.W.shape[0], number)
             return jax.vmap(self._step, (0, 0, None))(carry, keys, delta)
 
         return step
 
     def observe(self, carry: Carry) -> dict[str, Float[Array, "runs ..."]]:
-        """The statistics v, M = WAᵀ and R, the Gram matrix outside the first r coordinates."""
-        v, W = carry
-        outside = W[..., len(self.task.anchors) :]
+        """The statistics v, M = WAᵀ and R, of the coordinates after r; those of slow velocities."""
+        r, (v, W) = len(self.task.anchors), carry.weights
         state = {} if v is None else {"v": v}
-        state["M"] = W @ self.anchors.T
-        state["R"] = outside @ jnp.swapaxes(outside, -1, -2)
+        state |= {"M": W @ self.anchors.T, "R": _products(W[..., r:], W[..., r:])}
+        if carry.velocity is not None and self.moves.friction is not None:
+            u, U = carry.velocity
+            state |= {} if u is None else {"velocity_v": u}
+            state["velocity_M"] = U @ self.anchors.T
+            state["velocity_R"] = _products(U[..., r:], U[..., r:])
+            state["cross_R"] = _products(W[..., r:], U[..., r:])
         return state
+
+    @property
+    def further(self) -> tuple[Statistic, ...]:
+        """Overlaps of a slow velocity."""
+        return velocity_statistics(self.task) if self.moves.friction is not None else ()
 
     def datum(self, key: Array) -> tuple[Float[Array, " d"], Float[Array, ""]]:
         """One data vector and its label."""
@@ -64,48 +92,58 @@ class MultiIndexDirect(Process):
         c = jax.random.choice(component_key, len(task.weights), p=jnp.asarray(task.weights))
         x = jnp.asarray(task.means)[c] @ self.anchors
         x = x + jax.random.normal(data_key, (self.dim,)) / jnp.sqrt(task.precision)
-        extra = self.spike @ jax.random.normal(spike_key, (r,))  # added to the anchor fields
-        x = x + jnp.linalg.solve(task.gram, extra) @ self.anchors
+        x = x + self.spike @ jax.random.normal(spike_key, (r,)) @ self.anchors
         return x, task.label(c, self.anchors @ x, jax.random.normal(label_key))
 
-    def _step(
-        self,
-        carry: tuple[Float[Array, " K"] | None, Float[Array, "K d"]],
-        key: Array,
-        delta: Float[Array, ""],
-    ) -> tuple[Float[Array, " K"] | None, Float[Array, "K d"]]:
-        task = self.task
-        v, W = carry
-        x, y = self.datum(key)
+    def _step(self, carry: Carry, key: Array, delta: Float[Array, ""]) -> Carry:
+        """As the steps at the top of ``sgdlimits._moves`` say it."""
+        task, moves, (weights, velocity) = self.task, self.moves, carry
+        # a single sample has the key of its step, so that it can be drawn again
+        keys = key[None] if moves.batch == 1 else jax.random.split(key, moves.batch)
+        x, y = jax.vmap(self.datum)(keys)
 
-        def loss(v: Float[Array, " K"] | None, W: Float[Array, "K d"]) -> Float[Array, ""]:
-            penalty = jnp.sum(W**2) + (0.0 if v is None else jnp.sum(v**2))
-            return task.loss(W @ x, v, y) + task.ridge / 2 * penalty
+        def loss(weights: Weights) -> Float[Array, ""]:
+            fields = x @ weights.W.T
+            return jnp.mean(jax.vmap(task.loss, (0, None, 0))(fields, weights.v, y))
 
-        if v is None:
-            W = W - delta * jax.grad(loss, 1)(None, W)
+        G = jax.grad(loss)(weights)
+        if moves.normalised:
+            norm = jnp.sqrt(sum(jnp.sum(part**2) for part in jax.tree.leaves(G)))
+            G = jax.tree.map(lambda g: jnp.where(norm > 0, self.dim**0.5 * g / norm, 0.0), G)
+        G = jax.tree.map(lambda g, w: g + task.ridge * w, G, weights)
+        if moves.tangential:
+            radial = jnp.sum(G.W * weights.W, 1) / jnp.sum(weights.W**2, 1)
+            G = G._replace(W=G.W - radial[:, None] * weights.W)
+        if moves.friction is not None:
+            retained = 1 - moves.friction * delta
+            velocity = jax.tree.map(lambda u, g: retained * u + delta * g, velocity, G)
+            change = jax.tree.map(lambda u: delta * u, velocity)
+        elif moves.moving:
+            velocity = jax.tree.map(lambda u, g: moves.momentum * u + delta * g, velocity, G)
+            change = velocity
         else:
-            readout_gradient, gradient = jax.grad(loss, (0, 1))(v, W)
-            v, W = v - self.readout_step * delta * readout_gradient, W - delta * gradient
+            change = jax.tree.map(lambda g: delta * g, G)
+        v = weights.v if change.v is None else weights.v - moves.readout_step * change.v
+        W = weights.W - change.W
         if task.spherical:
             W = W / jnp.linalg.norm(W, axis=1, keepdims=True)
-        return v, W
+        return Carry(Weights(v, W), velocity)
 
 
-def weights_from_state(task: MultiIndexFamily, states: State, dim: int) -> Carry:
+def weights_from_state(task: MultiIndexFamily, states: State, dim: int) -> Weights:
     """Weights in R^dim whose statistics are the given ones (runs along axis 0).
 
-    The parts orthogonal to the anchors fill the K coordinates after the anchors': by rotation
-    invariance of the data the choice does not matter.
+    The parts orthogonal to the anchors fill the K coordinates after the anchors', or all there are:
+    by rotation invariance of the data the choice does not matter.
     """
     K, r = task.width, len(task.anchors)
     L = np.linalg.cholesky(np.asarray(task.gram))
-    values, vectors = np.linalg.eigh(states["R"])
+    columns = min(K, dim - r)
     W = np.zeros((states["R"].shape[0], K, dim))
     W[..., :r] = states["M"] @ np.linalg.inv(L).T
-    W[..., r : r + K] = vectors * np.sqrt(np.maximum(values, 0))[..., None, :]
+    W[..., r : r + columns] = square_roots(states["R"], columns)
     v = staged(states["v"]) if task.trained else None
-    return v, staged(W)
+    return Weights(v, staged(W))
 
 
 def make_direct(task: MultiIndexFamily, dim: int, moves: Moves, offset: int) -> MultiIndexDirect:
@@ -116,10 +154,14 @@ def make_direct(task: MultiIndexFamily, dim: int, moves: Moves, offset: int) -> 
     values, vectors = np.linalg.eigh(task.spike)
     return MultiIndexDirect(
         task=as_arrays(task),
+        moves=as_arrays(moves),
         clock=clock(moves, dim),
-        readout_step=staged(moves.readout_step),
         dim=dim,
         offset=staged(offset),
         anchors=staged(anchors),
-        spike=staged(vectors * np.sqrt(np.maximum(values, 0))),
+        spike=staged(np.linalg.solve(task.gram, vectors * np.sqrt(np.maximum(values, 0)))),
     )
+
+
+def _products(first: Float[Array, "runs K m"], second: Float[Array, "runs K m"]) -> Array:
+    return first @ jnp.swapaxes(second, -1, -2)

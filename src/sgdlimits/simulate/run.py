@@ -17,6 +17,7 @@ from sgdlimits._types import Flag, Number, State, StateLike, WholeNumber, Word
 from sgdlimits.simulate.base import Moving, Process, observe_at, process_of, seed_words
 from sgdlimits.simulate.clock import Marks, steps_at
 from sgdlimits.tasks.base import Task
+from sgdlimits.tasks.layout import Layout, Statistic
 
 # A call into compiled code cannot be interrupted, so calls are brief: they report progress too.
 BRIEF = 0.1  # seconds
@@ -46,6 +47,9 @@ def simulate(
 
     ``method="chain"`` simulates the summary statistics themselves, exactly in law, at a cost that
     does not depend on ``dim``. ``method="direct"`` simulates all coordinates of the weights.
+    ``method="population"`` takes the same steps along the expected gradient, SGD of endless
+    batches: expectations are sums over nodes, and a start at which they are wrong by more than one
+    per cent of a sample's gradient is refused.
 
     A step at time t takes time δ = c(t)/dim, whatever the batch: time is the sum of all δ.
 
@@ -66,7 +70,7 @@ def simulate(
         seed: of all randomness. Run i is the same whatever ``runs``, ``points`` and cores.
         init: the state all runs start from, or one state per run along a leading axis; by default
             each run starts from its own random state (``task.random_state``).
-        method: "chain" or "direct".
+        method: "chain", "direct" or "population".
         points: number of equally spaced times recorded, at most one per step.
 
     Returns:
@@ -96,11 +100,12 @@ def simulate(
     )
     seed = _checks.integer("seed", seed, least=0)
     points = _checks.integer("points", points, least=2)
-    method = _checks.choice("method", method, ("chain", "direct"))
+    method = _checks.choice("method", method, ("chain", "direct", "population"))
     marks = steps_at(how, dim, np.linspace(0, time, points), "time")
     starts = _starts(task, dim, runs, seed, init)
     records = _run_chunks(task, dim, how, seed, starts, marks.steps, method)
-    return _dataset(task, starts, records, marks, dim, how, seed, method)
+    further = process_of(task, method=method, dim=dim, moves=how, first_run=0).further
+    return _dataset(task, starts, records, marks, dim, how, seed, method, further)
 
 
 def _starts(task: Task, dim: int, runs: int, seed: int, init: StateLike | None) -> State:
@@ -154,7 +159,7 @@ def _run_chunks(
             except BaseException:  # such as an interruption by the user
                 stop.set()
                 raise
-    return {name: np.concatenate([part[name] for part in parts])[:runs] for name in starts}
+    return {name: np.concatenate([part[name] for part in parts])[:runs] for name in parts[0]}
 
 
 def _padded(values: np.ndarray, size: int) -> np.ndarray:
@@ -201,13 +206,18 @@ def _dataset(
     moves: Moves,
     seed: int,
     method: str,
+    further: tuple[Statistic, ...],
 ) -> xr.Dataset:
+    starts = starts | {one.name: np.zeros_like(records[one.name][:, 0]) for one in further}
     values = {name: np.concatenate([starts[name][:, None], records[name]], 1) for name in starts}
+    layout = Layout((*task.layout.statistics, *further))
     flags = results.divergence(values, marks.times)
-    along = {"time": marks.times, "samples": ("time", moves.batch * marks.steps)}
+    along: dict[str, Any] = {"time": marks.times}
+    if method != "population":  # which sees all samples at every step
+        along["samples"] = ("time", moves.batch * marks.steps)
     return results.build(
         values | flags,
-        {name: ("run", "time", *dims) for name, dims in task.layout.dims.items()}
+        {name: ("run", "time", *dims) for name, dims in layout.dims.items()}
         | {"diverged": ("run",), "diverged_at": ("run",)},
         {"run": np.arange(len(flags["diverged"]))} | along | task.layout.coords,
         {
@@ -220,5 +230,6 @@ def _dataset(
             "seed": seed,
             "method": method,
         },
-        **task.layout.kinds,
+        states=list(task.shapes),
+        symmetric=layout.symmetric,
     )

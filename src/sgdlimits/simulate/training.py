@@ -106,7 +106,7 @@ class Training:
             moving = self._advance(moving, done, until)
             done = until
             carry: Any = moving.carry
-            v, W = carry
+            v, W = carry.weights
             weights = Weights(np.asarray(W[0]), None if v is None else np.asarray(v[0]))
             if not all(np.all(np.isfinite(part)) for part in weights if part is not None):
                 raise _checks.InputError(

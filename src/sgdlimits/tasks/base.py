@@ -49,6 +49,13 @@ class Task(eqx.Module, metaclass=_Quiet):
         Draws lie along a leading axis.
         """
 
+    # --- only needed where the task exists in fewer dimensions ----------------------------------
+
+    @property
+    def smallest_dim(self) -> int:
+        """The smallest data dimension in which there is any state."""
+        return self.least_dim
+
     # --- only needed where the statistics obey a constraint -------------------------------------
 
     def constraint(self, state: Mapping[str, Any]) -> Float[Array | np.ndarray, " m"]:
@@ -117,11 +124,11 @@ class Task(eqx.Module, metaclass=_Quiet):
 
     def check_dim(self, dim: WholeNumber) -> int:
         """Return ``dim`` if this task exists in that dimension, else raise InputError."""
-        if isinstance(dim, int | np.integer) and dim < self.least_dim:
+        if isinstance(dim, int | np.integer) and dim < self.smallest_dim:
             raise _checks.InputError(
-                f"dim={dim} is not allowed: {type(self).__name__} needs dim >= {self.least_dim}"
+                f"dim={dim} is not allowed: {type(self).__name__} needs dim >= {self.smallest_dim}"
             )
-        return _checks.integer("dim", dim, least=self.least_dim)
+        return _checks.integer("dim", dim, least=self.smallest_dim)
 
     def check_state(
         self, state: StateLike, runs: int | None = None, *, argument: str = "state"

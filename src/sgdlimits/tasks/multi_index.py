@@ -132,6 +132,11 @@ class MultiIndexFamily(Task):
         """Weights and anchors must fit side by side: K + r."""
         return self.width + len(self.anchors)
 
+    @property
+    def smallest_dim(self) -> int:
+        """The anchors must fit; where K weights do not fit beside them, R is singular."""
+        return len(self.anchors)
+
     def draw_states(self, dim: int, generator: np.random.Generator, count: int) -> State:
         """M has rows N(0, P/dim); R is Wishart, drawn by Bartlett's triangle."""
         K, r = self.width, len(self.anchors)
@@ -139,8 +144,9 @@ class MultiIndexFamily(Task):
         M = generator.normal(size=(count, K, r)) @ np.linalg.cholesky(self.gram).T
         C = np.tril(generator.normal(size=(count, K, K)), -1)
         diagonal = np.arange(K)
-        squares = generator.chisquare(dim - r - diagonal, size=(count, K))
+        squares = generator.chisquare(np.maximum(dim - r - diagonal, 1), size=(count, K))
         C[:, diagonal, diagonal] = np.sqrt(squares)
+        C[:, :, dim - r :] = 0.0  # no more columns than directions
         scale = np.full((count, K, 1), dim**-0.5)
         if self.spherical:
             norms = self.squared_norms(M, C @ np.swapaxes(C, -1, -2))

@@ -1,0 +1,163 @@
+"""The exact chain of multi-index tasks with batches, momentum and the other moves."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from sgdlimits._moves import Moves
+from sgdlimits._precision import staged
+from sgdlimits._types import Index, State
+from sgdlimits.simulate import noise
+from sgdlimits.simulate.clock import Clock, clock
+from sgdlimits.simulate.kernel import computed_once
+from sgdlimits.simulate.moved_chain import MovedChain, freedom_of, rule_of, sample_key, times
+from sgdlimits.simulate.multi_index_data import MultiIndexData, data_of
+from sgdlimits.simulate.rows import Block, Carry, Rows, Rule, lower
+from sgdlimits.simulate.square_roots import square_roots
+from sgdlimits.simulate.velocity import observed, velocity_statistics
+from sgdlimits.tasks import MultiIndexFamily
+from sgdlimits.tasks.layout import Statistic
+
+BLOCK = 4  # samples of a batch that are drawn together, at most
+
+
+class Sums(NamedTuple):
+    """Sums over samples: of gradients in the readout, of g zᵀ, and T with TTᵀ = Σ ggᵀ."""
+
+    readout: Float[Array, "K runs"] | None
+    rows: Block
+    factor: Block
+
+
+class MultiIndexMoved(MovedChain):
+    r"""Rows (M, C) with M in orthonormal coordinates of the anchors and CCᵀ = R.
+
+    A sample has coordinates z = (anchor fields, η/√λ), so that s = Wz, and its gradient is g zᵀ,
+    and g ξᵀ/√λ in the directions beyond. Of a batch, the gradients are G = (g₁, …, g_b) times
+    independent ξ there: GGᵀ = TTᵀ is all that matters. T is G itself, if there are no more samples
+    than neurons, or the triangle of G; GGᵀ, singular for few samples, is not formed.
+    """
+
+    data: MultiIndexData
+    rule: Rule
+    clock: Clock
+    first_run: Index
+    freedom: Float[Array, " q"]
+    batch: int = eqx.field(static=True)
+    columns: int = eqx.field(static=True)  # coordinates of a row that are not along anchors
+    moving: bool = eqx.field(static=True)  # whether there is a velocity
+
+    @property
+    def lanes(self) -> int:
+        """Fewer than where one sample is drawn at a time: a block of them is to stay cached."""
+        return min(64, self.data.lanes)
+
+    @property
+    def along(self) -> int:
+        """One for each anchor."""
+        return len(self.data.task.anchors)
+
+    def start(self, states: State) -> Carry:
+        """Factor R and turn M to orthonormal coordinates; nothing moves yet."""
+        M = self.data.orthonormal(states["M"])
+        C = np.moveaxis(square_roots(states["R"], self.columns), 0, -1)
+        v = staged(states["v"].T) if self.data.task.trained else None
+        weights = Rows(v, staged(np.concatenate([M, C], axis=1)))
+        return Carry(weights, jax.tree.map(jnp.zeros_like, weights) if self.moving else None)
+
+    def gradient(self, weights: Rows, key: noise.Key, triangle: Block | None) -> Rows:
+        """The mean over a batch of fresh samples."""
+        sums = self._sums(weights, key, triangle is not None)
+        share = 1 / self.batch
+        readout, rows = sums.readout, share * sums.rows
+        if triangle is not None:
+            scale = share / jnp.sqrt(self.data.task.precision)
+            rows = jnp.concatenate([rows, scale * times(sums.factor, triangle)], axis=1)
+        return Rows(None if readout is None else share * readout, rows)
+
+    def observe(self, carry: Carry) -> dict[str, Float[Array, "runs ..."]]:
+        """The statistics v, M and R, and the overlaps of a slow velocity."""
+        return observed(carry, self.data.root, slow=self.rule.slow)
+
+    @property
+    def further(self) -> tuple[Statistic, ...]:
+        """Overlaps of a slow velocity U: U Aᵀ, U⊥U⊥ᵀ and W⊥U⊥ᵀ."""
+        return velocity_statistics(self.data.task) if self.rule.slow else ()
+
+    @property
+    def _block(self) -> tuple[int, int]:
+        """How many blocks of samples are drawn one after another, and their size."""
+        count = -(-self.batch // BLOCK)
+        return count, -(-self.batch // count)
+
+    def _sums(self, weights: Rows, key: noise.Key, beyond: bool) -> Sums:
+        (K, coordinates, lanes), (count, size) = weights.rows.shape, self._block
+        few = self.batch <= min(K, BLOCK)
+
+        def add(number: Index, sums: Sums) -> Sums:
+            readout, g, z = self._samples(weights, sample_key(key, number), number)
+            rows, factor = sums.rows, sums.factor
+            for i in range(size):
+                rows = rows + g[:, i, None] * z[:, i]
+            if beyond:
+                factor = g if few else lower(jnp.concatenate([factor, g], axis=1))
+            if readout is not None and sums.readout is not None:
+                readout = sum((readout[:, i] for i in range(size)), start=sums.readout)
+            return Sums(readout, rows, factor)
+
+        none = None if weights.readout is None else jnp.zeros((K, lanes))
+        factor = jnp.zeros((K, self.batch if few else K, lanes))
+        nothing = Sums(none, jnp.zeros((K, coordinates, lanes)), factor)
+        return add(0, nothing) if count == 1 else jax.lax.fori_loop(0, count, add, nothing)
+
+    def _samples(
+        self, weights: Rows, key: noise.Key, number: Index
+    ) -> tuple[Float[Array, "K b runs"] | None, Float[Array, "K b runs"], Block]:
+        """Gradients in the readout and in the fields of one block, and coordinates z."""
+        data, r, (_, size) = self.data, self.along, self._block
+        K, coordinates, lanes = weights.rows.shape
+        shape = K, size, lanes
+        normals, uniform = noise.normals_and_uniform(key, coordinates + data.noisy, size * lanes)
+
+        def drawn(uniform: Array, normals: Array) -> tuple[Array, Array]:
+            anchors = data.anchors(uniform, normals[:r])
+            inside = 1 / jnp.sqrt(data.task.precision) * normals[r:coordinates]
+            z = jnp.concatenate([anchors, inside])
+            return z, data.labels(uniform, anchors, normals[-1])
+
+        z, labels = computed_once(drawn)(uniform, normals)
+        z = z.reshape(coordinates, size, lanes)
+
+        def gradients(rows: Array, v: Array | None, z: Array, labels: Array) -> Any:
+            fields = computed_once(times)(rows, z).reshape(K, -1)
+            v = None if v is None else jnp.broadcast_to(v[:, None], shape).reshape(K, -1)
+            return data.gradients(fields, v, labels)
+
+        found = computed_once(gradients)(weights.rows, weights.readout, z, labels)
+        if self.batch % size:  # of the last block not all are used
+            used = jnp.arange(size)[:, None] < self.batch - number * size
+            found = jax.tree.map(lambda x: jnp.where(used, x.reshape(shape), 0.0), found)
+        readout, g = (None if part is None else part.reshape(shape) for part in found)
+        assert g is not None
+        return readout, g, z
+
+
+def make_moved(task: MultiIndexFamily, dim: int, moves: Moves, first_run: int) -> MultiIndexMoved:
+    """The chain of a multi-index task in dimension ``dim``, however SGD moves."""
+    moving = moves.moving or moves.friction is not None
+    directions, rows = dim - len(task.anchors), (2 if moving else 1) * task.width
+    columns = min(rows, directions)
+    return MultiIndexMoved(
+        data=data_of(task),
+        rule=rule_of(moves, dim, task.ridge, spherical=task.spherical),
+        clock=clock(moves, dim),
+        first_run=staged(first_run),
+        freedom=staged(freedom_of(directions, columns, min(moves.batch, task.width))),
+        batch=moves.batch,
+        columns=columns,
+        moving=moving,
+    )

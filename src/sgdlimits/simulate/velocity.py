@@ -1,0 +1,46 @@
+"""What is observed of rows of coordinates, and of a velocity whose momentum is slow."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from sgdlimits.simulate.rows import Block, Carry
+from sgdlimits.tasks import MultiIndexFamily
+from sgdlimits.tasks.layout import Statistic
+
+
+def velocity_statistics(task: MultiIndexFamily) -> tuple[Statistic, ...]:
+    """What is observed of a slow velocity U, besides the statistics of the weights."""
+    neurons, names = tuple(range(task.width)), task.anchors
+    pairs = ("neuron", "neuron_"), (neurons, neurons)
+    v = (Statistic("velocity_v", ("neuron",), (neurons,)),) if task.trained else ()
+    return (
+        *v,
+        Statistic("velocity_M", ("neuron", "anchor"), (neurons, names)),
+        Statistic("velocity_R", *pairs, symmetric=True, nonnegative=True),
+        Statistic("cross_R", *pairs),
+    )
+
+
+def observed(
+    carry: Carry, root: Float[Array, "r r"], *, slow: bool
+) -> dict[str, Float[Array, "runs ..."]]:
+    """The statistics v, M and R, and the overlaps of a slow velocity; anchors are L = ``root``."""
+    r, (v, W) = len(root), carry.weights
+    state = {} if v is None else {"v": v.T}
+    state |= {"M": _overlaps(W[:, :r], root), "R": _products(W[:, r:], W[:, r:])}
+    if carry.velocity is not None and slow:
+        u, U = carry.velocity
+        state |= {} if u is None else {"velocity_v": u.T}
+        state["velocity_M"] = _overlaps(U[:, :r], root)
+        state["velocity_R"] = _products(U[:, r:], U[:, r:])
+        state["cross_R"] = _products(W[:, r:], U[:, r:])
+    return state
+
+
+def _overlaps(M: Block, root: Float[Array, "r r"]) -> Float[Array, "runs K r"]:
+    """With the anchors, from those with orthonormal ones."""
+    return jnp.einsum("irn,sr->nis", M, root)
+
+
+def _products(first: Block, second: Block) -> Float[Array, "runs K K"]:
+    return jnp.einsum("ikn,jkn->nij", first, second)
