@@ -21,9 +21,9 @@ RAGGED = [[1.0], [2.0, 3.0]]
 
 NOT_POSITIVE = (0, -1.0, NAN, "1", None, True, 1j, [1.0])
 NEGATIVE = (-1e-9, NAN, math.inf, "1", None, True, np.complex128(1), 10**400)
-NOT_WHOLE = (2.0, "2", None, True, NAN)
+NOT_WHOLE = (2.5, "2", None, True, NAN, math.inf)
 PARAMETERS: dict[str, tuple[tuple[Any, ...], str]] = {
-    "order": ((1, -3, 2.5, *NOT_WHOLE), r"integer >= 2"),
+    "order": ((1, -3, *NOT_WHOLE), r"integer >= 2"),
     "classes": ((1, 0, *NOT_WHOLE), r"integer >= 2"),
     "width": ((0, -1, *NOT_WHOLE), r"integer >= 1"),
     "student_width": ((0, *NOT_WHOLE), r"integer >= 1"),

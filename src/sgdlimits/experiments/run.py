@@ -115,7 +115,7 @@ def execute_all(
     A job that ends its process, most often for want of memory, is run once more, alone.
     ``done`` is called after each job. Outcomes come in the order of the jobs.
     """
-    _checks.integer("workers", workers, least=1)
+    workers = _checks.integer("workers", workers, least=1)
     outcomes: dict[int, Outcome] = {}
 
     def finish(number: int, outcome: Outcome) -> None:

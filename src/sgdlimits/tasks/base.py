@@ -124,7 +124,7 @@ class Task(eqx.Module, metaclass=_Quiet):
 
     def check_dim(self, dim: WholeNumber) -> int:
         """Return ``dim`` if this task exists in that dimension, else raise InputError."""
-        if isinstance(dim, int | np.integer) and dim < self.smallest_dim:
+        if _checks.is_whole(dim) and dim < self.smallest_dim:
             raise _checks.InputError(
                 f"dim={dim} is not allowed: {type(self).__name__} needs dim >= {self.smallest_dim}"
             )

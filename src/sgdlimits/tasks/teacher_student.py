@@ -49,10 +49,10 @@ class TeacherStudent(MultiIndexFamily):
         self.noise = _checks.nonnegative("noise", noise)
         self.scale = _checks.choice("scale", scale, ("mean", "sum"))
         if teacher_gram is not None:
-            teacher_gram = _checks.gram("teacher_gram", teacher_gram, teacher_width)
+            teacher_gram = _checks.gram("teacher_gram", teacher_gram, self.teacher_width)
         super().__init__(
             width=_checks.integer("student_width", student_width, least=1),
-            anchors=tuple(f"teacher{n}" for n in range(teacher_width)),
+            anchors=tuple(f"teacher{n}" for n in range(self.teacher_width)),
             gram=teacher_gram,
             trained=_checks.choice("readout", readout, ("fixed", "trained")) == "trained",
             kinks=self._activation.kinks,
