@@ -38,6 +38,14 @@ PARAMETERS: dict[str, tuple[tuple[Any, ...], str]] = {
     "spherical": (("no", None, 1, 0.0), r"True or False"),
     "kinks": (("some", None, True), r"one of 'none', 'zero', 'anywhere'"),
     "activation": (("gelu", "", None, 3), r"one of 'erf', 'relu', 'square', 'tanh' or a callable"),
+    "teacher_activation": (
+        ("gelu", "", 3),
+        r"one of 'erf', 'relu', 'square', 'tanh' or a callable",
+    ),
+    "teacher_readout": (
+        ("one", [1.0, None], [1j, 1.0]),
+        r"real numbers of shape \(2,\)",
+    ),
     "link": (("gelu", None, 3), r"one of 'erf', 'relu', 'square', 'tanh' or a callable"),
     "student": (("gelu", 3), r"one of 'erf', 'relu', 'square', 'tanh' or a callable"),
 }
@@ -225,12 +233,30 @@ def test_callables(
         construct(task, **{name: function})
 
 
+@pytest.mark.parametrize("value", [1.0, [1.0], [1.0, 2.0, 3.0], [1.0, NAN]])
+def test_teachers_have_a_readout_each(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"teacher_readout.*(shape \(2,\)|finite)"):
+        tasks.TeacherStudent(teacher_readout=value)
+
+
+def test_students_and_teachers_change_together_unless_told() -> None:
+    both: Any = tasks.TeacherStudent(teacher_readout=[1.0, 2.0]).replace(activation="relu")
+    assert both.parameters()["teacher_activation"] is None
+    assert float(both.label(0, jnp.array([-1.0, 0.5]), 0.0)) == 0.5
+    apart: Any = tasks.TeacherStudent(teacher_activation="erf").replace(activation="relu")
+    assert apart.parameters()["teacher_activation"] == "erf"
+    assert apart.kinks == "zero"
+
+
 def test_a_callable_is_not_taken_for_its_namesake() -> None:
     """jax.scipy.special.erf is erf(x), the activation "erf" is erf(x/√2): other averages."""
     namesake = jax.scipy.special.erf
     assert namesake.__name__ == "erf"
     assert tasks.TeacherStudent(activation="erf").committee is not None
     assert tasks.TeacherStudent(activation=namesake).committee is None
+    assert tasks.TeacherStudent(teacher_activation=namesake).committee is None
+    assert tasks.TeacherStudent(teacher_activation="square").committee is None
+    assert tasks.TeacherStudent(activation="square", teacher_activation="square").committee
     assert tasks.SingleIndex("erf").committee is not None
     assert tasks.SingleIndex(namesake).committee is None
     assert tasks.SingleIndex("erf", student=namesake).committee is None

@@ -11,7 +11,18 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
-from sgdlimits._types import Flag, Index, Matrix, Number, Numbers, Real, State, WholeNumber, Word
+from sgdlimits._types import (
+    Flag,
+    Index,
+    Matrix,
+    Number,
+    Numbers,
+    Real,
+    Reals,
+    State,
+    WholeNumber,
+    Word,
+)
 from sgdlimits.tasks.activations import KINKS
 from sgdlimits.tasks.base import Task
 from sgdlimits.tasks.initial import InitialLaw, filled
@@ -22,12 +33,13 @@ class Committee(NamedTuple):
     r"""Declares a squared loss between two committees, whose expectations are known exactly.
 
     loss = (loss_weight / 2) (y - f)², f = student_scale Σ_i v_i σ(s_i),
-    y = teacher_scale Σ_n σ(a_n) + √noise ε, with σ = erf(·/√2) or the square.
+    y = Σ_n teacher_scale_n σ(a_n) + √noise ε, with σ = erf(·/√2) or the square. The scale of the
+    teacher is a number, or one for each of its neurons.
     """
 
     activation: str
     student_scale: float
-    teacher_scale: float
+    teacher_scale: Reals
     noise: Real
     loss_weight: float = 1.0
 
