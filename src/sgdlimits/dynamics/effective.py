@@ -1,6 +1,7 @@
 """The effective dynamics of a task: the limit of its summary statistics as the dimension grows."""
 
 from sgdlimits import _checks
+from sgdlimits._names import explained
 from sgdlimits._types import Number, WholeNumber
 from sgdlimits.dynamics import branches, flow, noise, plane, rest
 from sgdlimits.dynamics.model import Limit
@@ -30,6 +31,7 @@ class EffectiveDynamics(Limit):
     drift_in_plane = plane.drift_in_plane
 
 
+@explained
 def effective_dynamics(
     task: Task, step: Number = 1.0, *, rtol: Number = 1e-5, nodes: WholeNumber | None = None
 ) -> EffectiveDynamics:

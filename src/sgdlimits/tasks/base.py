@@ -3,13 +3,14 @@
 import abc
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
+from sgdlimits._names import did_you_mean, explain, explained
 from sgdlimits._types import Number, Numeric, State, StateLike, WholeNumber
 from sgdlimits.tasks.initial import InitialLaw
 from sgdlimits.tasks.layout import Layout
@@ -18,10 +19,23 @@ BLOCK = 512  # random states that are drawn together
 
 
 class _Quiet(type(eqx.Module)):  # type: ignore[misc]
-    """Leaves the machinery of equinox out of ``help(task)``, which lists what ``dir`` does."""
+    """Leaves the machinery of equinox out of ``help(task)``, which lists what ``dir`` does.
+
+    A call with arguments that the task does not have says which were meant.
+    """
 
     def __dir__(cls) -> list[str]:
         return [name for name in super().__dir__() if name == "__init__" or name[0] != "_"]
+
+    if not TYPE_CHECKING:  # static checkers read the arguments of __init__
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            """Make a task."""
+            try:
+                return super().__call__(*args, **kwargs)
+            except TypeError:
+                explain(cls.__init__, cls.__name__, (cls, *args), kwargs)
+                raise
 
 
 class Task(eqx.Module, metaclass=_Quiet):
@@ -98,6 +112,7 @@ class Task(eqx.Module, metaclass=_Quiet):
         """Shape of each summary statistic, by name, in the order of the flat coordinates."""
         return self.layout.shapes
 
+    @explained
     def random_state(
         self,
         dim: WholeNumber,
@@ -232,9 +247,10 @@ class Task(eqx.Module, metaclass=_Quiet):
         for name, value in changes.items():
             if name not in arguments:
                 known = dict.fromkeys([*arguments, *self.parameters()])
+                told = f"the parameters of {type(self).__name__} are {', '.join(known)}"
+                hint = did_you_mean(name, known)
                 raise _checks.InputError(
-                    f"{name}={value!r} is not allowed: "
-                    f"the parameters of {type(self).__name__} are {', '.join(known)}"
+                    f"{name}={value!r} is not allowed: " + "; ".join(filter(None, [told, hint]))
                 )
         return type(self)(**(arguments | changes))
 
