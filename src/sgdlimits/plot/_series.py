@@ -28,7 +28,8 @@ class Series:
         dataset: over time, perhaps over runs.
         name: as in "SGD, mean of 64 runs".
         kind: SIMULATION, LIMIT or PATHS.
-        place: among the simulations of a picture, or among its lines: decides about the looks.
+        place: among those of its kind in the picture: decides about the looks.
+        after: how many simulations are drawn on top of it: its points are larger, to be seen.
         x: what is on the horizontal axis.
         clock: a simulation that tells the samples of a limit.
         told: what an error calls it.
@@ -38,6 +39,7 @@ class Series:
     name: str
     kind: str
     place: int = 0
+    after: int = 0
     x: Word = "time"
     clock: xr.Dataset | None = None
     told: str = "runs"
@@ -69,7 +71,7 @@ class Series:
             summary.mean,
             linestyle="none",
             marker=shape,
-            markersize=4.5,
+            markersize=4.5 + 2.5 * self.after,
             markerfacecolor="white",
             markeredgewidth=1.3,
             markevery=_few(len(x)),

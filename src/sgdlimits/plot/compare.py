@@ -85,19 +85,19 @@ def _series(
         path = None
     # what a caller gives as runs is drawn as runs, be it a single one without that dim
     kinds = {name: SIMULATION if part is runs else _kind(part) for name, part in named.items()}
-    simulations = {name: part for name, part in named.items() if kinds[name] == SIMULATION}
-    found = [
-        Series(part, name, SIMULATION, i, x) for i, (name, part) in enumerate(simulations.items())
-    ]
-    lines = {name: part for name, part in named.items() if name not in simulations}
+    simulations = [(name, part) for name, part in named.items() if kinds[name] == SIMULATION]
+    lines = [(name, part, repr(name)) for name, part in named.items() if kinds[name] != SIMULATION]
     if path is not None:
-        label = "limit paths" if "run" in path.dims else "limit, dim → ∞"
-        lines[label] = path
-    clock = _clock(list(simulations.values()), x) if lines else None
-    for i, (name, part) in enumerate(lines.items()):
+        lines.append(("limit paths" if "run" in path.dims else "limit, dim → ∞", path, "path"))
+    clock = _clock([part for _, part in simulations], x) if lines else None
+    found = [
+        Series(part, name, SIMULATION, place=i, after=len(simulations) - 1 - i, x=x)
+        for i, (name, part) in enumerate(simulations)
+    ]
+    for name, part, told in lines:
         kind = PATHS if "run" in part.dims else LIMIT
-        told = "path" if part is path else repr(name)
-        found.append(Series(part, name, kind, i, x, clock, told))
+        place = sum(one.kind == kind for one in found)
+        found.append(Series(part, name, kind, place=place, x=x, clock=clock, told=told))
     return found
 
 

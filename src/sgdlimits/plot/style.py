@@ -52,7 +52,6 @@ _RC: Any = {
     "legend.frameon": False,
     "lines.linewidth": 1.6,
     "mathtext.fontset": "cm",
-    "pdf.fonttype": 42,  # outlines that journals accept and programs can edit
     "savefig.dpi": 200,
     "svg.fonttype": "path",
     "svg.hashsalt": "sgdlimits",  # the same figure, the same file
