@@ -1,6 +1,8 @@
 """The command line, as a user or a machine meets it."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -201,6 +203,28 @@ def test_our_own_faults_without_a_store(fakes: Path, tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "--traceback shows where" in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize("words", [["list", "--json"], ["list"]])
+def test_standard_output_that_is_full(words: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "sgdlimits", *words]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "sgdlimits: No space left on device: standard output\n"
+
+
+def test_a_page_on_a_full_disk(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(outcomes: object, page: Path) -> None:
+        raise OSError(28, "No space left on device", str(page))
+
+    monkeypatch.setattr("sgdlimits.report.write_page", full)
+    result = call("report", fake, "--preset", "tiny", "--out", tmp_path)
+    assert result.exit_code == 1
+    page = tmp_path / "report.html"
+    assert result.stderr.splitlines()[-1] == f"sgdlimits: No space left on device: {page}"
+    assert not (tmp_path / "errors").exists()
 
 
 def test_ctrl_c_is_code_130(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sgdlimits import _checks, _cores, _progress, plot, results
+from sgdlimits import _checks, _cores, _disk, _progress, plot, results
 from sgdlimits.experiments import pool, store
 from sgdlimits.experiments.base import PRESETS
 from sgdlimits.experiments.checks import FAILED
@@ -99,6 +99,8 @@ def execute(job: Job, *, force: bool = False) -> Outcome:
     except _checks.InputError as error:
         said, told = f"{job.name}: {one_line(str(error))}", _told(error)
         return Outcome(job, error=said, wrong_input=True, traceback=told)
+    except OSError as error:
+        return _no_room(job, error) if _disk.full(error) else _broken(job, error)
     except (Exception, SystemExit) as error:  # one broken experiment must not end the others
         return _broken(job, error)
 
@@ -208,6 +210,12 @@ def _compute(job: Job, *, force: bool) -> bool:
     stored = store.add(job.folder, fill, replace=force)
     store.error_file(job.folder).unlink(missing_ok=True)  # it told of an earlier attempt
     return stored
+
+
+def _no_room(job: Job, error: OSError) -> Outcome:
+    """The outcome of a full disk, which is nobody's fault."""
+    said = f"{job.name}: {error.strerror}: make room on the disk of {job.folder.parent}/"
+    return Outcome(job, error=f"{said}; the same command goes on", traceback=_told(error))
 
 
 def _broken(job: Job, error: BaseException) -> Outcome:

@@ -63,8 +63,9 @@ def add(folder: Path, fill: Callable[[Path], None], *, replace: bool = False) ->
     temporary.mkdir()
     aside: list[Path] = []
     try:
-        fill(temporary)
-        _disk.sync(temporary)
+        with _disk.writing(folder):
+            fill(temporary)
+            _disk.sync(temporary)
         while not _move(temporary, folder):
             if replace:
                 aside.append(_temporary(folder))
