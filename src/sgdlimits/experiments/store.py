@@ -114,6 +114,12 @@ def read_record(folder: Path) -> dict[str, Any]:
     return record
 
 
+def entries(out: Path) -> list[Path]:
+    """The folders of all runs in a store, finished or damaged, in the order of their names."""
+    folders = (path for path in out.iterdir() if path.is_dir() and path.name != ERRORS)
+    return sorted(path for path in folders if not path.name.startswith("."))
+
+
 def error_file(folder: Path) -> Path:
     """Where the error of a run is told that should have become this folder."""
     return folder.parent / ERRORS / f"{folder.name}.txt"
