@@ -3,7 +3,8 @@
 A folder NAME-DIGEST holds the data (``*.nc``), ``picture.png``, ``picture.svg`` and ``run.json``
 with parameters, seed, versions, timing, checks and the checksums of all files. It is written under
 a temporary name, ``.new-NAME-DIGEST-HOST-PID-TOKEN``, brought to the disk, and renamed. Several
-processes, also of several machines, may share a store: the first that finishes a run writes it.
+processes, also of several machines, may share a store: one of them computes a run, see ``claims``,
+and the first that finishes it writes it.
 ``errors/NAME-DIGEST.txt`` tells of a run that did not finish.
 """
 
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from sgdlimits import _checks, _disk
+from sgdlimits.experiments import claims
 from sgdlimits.experiments.plain import plain
 from sgdlimits.results import replacing
 
@@ -46,6 +48,7 @@ def open_store(out: Path) -> None:
         for leftover in out.glob(f"{_NEW}*"):
             if _abandoned(leftover.name):
                 _remove(leftover)
+        claims.sweep(out)
     except OSError as error:
         raise _checks.InputError(f"out={str(out)!r} is not allowed: {error.strerror}") from error
 
