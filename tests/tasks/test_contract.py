@@ -68,8 +68,8 @@ def test_draws_depend_on_the_seed_and_on_nothing_else(task: Task) -> None:
 @every_task
 def test_a_run_is_the_same_whatever_the_others_are(task: Task) -> None:
     count = 2 * BLOCK + 3  # the first by itself, two blocks, and two runs of a third
-    many = task.random_states(50, 3, range(count))
-    part = task.random_states(50, 3, range(BLOCK - 1, count, 2))
+    many = task.random_state(50, 3, runs=count)
+    part = task.random_state(50, 3, runs=range(BLOCK - 1, count, 2))
     alone = task.random_state(50, 3)
     for name, shape in task.shapes.items():
         assert many[name].shape == (count, *shape)
@@ -160,7 +160,7 @@ def _(task: TwoVariances, states: dict[str, np.ndarray]) -> Law:
 def draws(number: int) -> dict[str, np.ndarray]:
     """Many states of the task with this number, in a dimension where 1/dim is not small."""
     task = TASKS[number]
-    return task.random_states(task.least_dim + SPARE, seed=7, runs=range(DRAWS))
+    return task.random_state(task.least_dim + SPARE, seed=7, runs=DRAWS)
 
 
 def scores(samples: np.ndarray, expected: np.ndarray | float) -> np.ndarray:

@@ -330,7 +330,7 @@ def test_states_on_the_border_are_allowed(task: tasks.Task, state: Any) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_states_of_several_runs(task: tasks.Task) -> None:
-    many = task.random_states(30, 0, range(3))
+    many = task.random_state(30, 0, runs=3)
     with pytest.raises(ValueError, match=r"has shape \(3,.*must have shape \(4,"):
         task.check_state(many, runs=4)
     with pytest.raises(ValueError, match=r"has shape \(3,.*must have shape \("):
