@@ -92,7 +92,7 @@ def test_too_small_a_dimension_is_refused(task: Task) -> None:
 
 @every_task
 def test_whole_numbers_may_be_written_as_floats(task: Task) -> None:
-    wide, written = task.random_state(10_000, seed=2), task.random_state(1e4, seed=2.0)  # type: ignore[arg-type]
+    wide, written = task.random_state(10_000, seed=2), task.random_state(1e4, seed=2.0)
     for name in task.shapes:
         np.testing.assert_array_equal(wide[name], written[name])
     whole = {name: x for name, x in task.parameters().items() if type(x) is int}

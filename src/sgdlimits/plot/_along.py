@@ -27,8 +27,8 @@ def along(dataset: Result, x: Word, *, like: Result | None = None) -> np.ndarray
     """Where the entries over ``time`` are on the axis.
 
     Samples are the coordinate ``samples`` along time. Where there is none they are dim/step times
-    time, from the attributes; and where these are not, as of a limit, those of ``like`` at the same
-    times.
+    time and the size of a batch, from the attributes; and where these are not, as of a limit, those
+    of ``like`` at the same times.
     """
     time = np.asarray(dataset["time"].values, dtype=float)
     if _checks.choice("x", x, AXES) == "time":
@@ -54,8 +54,9 @@ def _samples(dataset: Result, time: np.ndarray | None = None) -> np.ndarray | No
     dim, step = (dataset.attrs.get(name) for name in ("dim", "step"))
     if not all(isinstance(value, int | float | np.number) for value in (dim, step)):
         return None
-    scale: Any = np.float64(dim) / np.float64(step)
-    return np.round(time * scale)
+    batch: Any = dataset.attrs.get("batch", 1)
+    rate: Any = np.float64(dim) / np.float64(step)
+    return np.round(time * rate) * float(batch)
 
 
 def _interpolated(time: np.ndarray, known: np.ndarray, samples: np.ndarray) -> np.ndarray:

@@ -138,8 +138,9 @@ def _clock(simulations: Sequence[xr.Dataset], x: Word) -> xr.Dataset | None:
     """The simulation whose samples are those of the limit, if all have the same."""
     if x == "time" or not simulations:
         return None
-    rates = [float(along(part, x)[-1]) / float(part.time[-1]) for part in simulations]
-    if not np.allclose(rates, rates[0], rtol=0.01):
+    ends = [(float(along(part, x)[-1]), float(part["time"][-1])) for part in simulations]
+    rates = [samples / time if time > 0 else np.nan for samples, time in ends]
+    if not np.allclose(rates, rates[0], rtol=0.01, equal_nan=True):
         raise _checks.InputError(
             "x='samples' is not allowed for a limit beside simulations with different numbers of "
             "samples per time: it is not known which are its own"
