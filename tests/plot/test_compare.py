@@ -201,6 +201,14 @@ def test_several_simulations_have_names_colours_and_shapes_of_their_own(
     assert theory.get_color() == style.LIMIT
 
 
+def test_long_names_fit_below(runs: xr.Dataset) -> None:
+    names = [f"{word} simulation, with much to be said of it" for word in ("first", "other")]
+    figure = compare(dict.fromkeys(names, runs), None, ["v[0]", "v[1]"])
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert legend.get_window_extent().x0 >= 0
+
+
 def test_limits_may_be_among_the_named(
     runs: xr.Dataset, limit: xr.Dataset, paths: xr.Dataset
 ) -> None:

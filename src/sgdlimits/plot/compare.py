@@ -14,6 +14,7 @@ from sgdlimits.plot import style
 from sgdlimits.plot._along import along, label_of
 from sgdlimits.plot._axes import given_panels
 from sgdlimits.plot._series import LIMIT, PATHS, SIMULATION, Series
+from sgdlimits.plot.panels import legend_below
 from sgdlimits.plot.symbols import symbol
 from sgdlimits.results import select
 from sgdlimits.results import statistics as names_of
@@ -68,9 +69,7 @@ def compare(
                 figure,
                 style.caption(_shared([one.dataset for one in series if one.kind == SIMULATION])),
             )
-            handles, labels = panels[0].get_legend_handles_labels()
-            count = 1 if len(chosen) == 1 else 2
-            figure.legend(handles, labels, loc="outside lower center", ncols=count)
+            legend_below(figure, 1 if len(chosen) == 1 else 2)
     return figure
 
 
