@@ -59,7 +59,7 @@ def one_core(task: Task) -> Callable[[int], float]:
     """Seconds of processor time for one step of one run, as a function of their number."""
     with jax.enable_x64(True):
         process = process_of(task, method="chain", dim=DIM, moves=moves(step=0.1), first_run=0)
-        start = process.begin(task.random_states(DIM, 0, range(process.lanes)))
+        start = process.begin(task.random_state(DIM, 0, runs=process.lanes))
     words = staged(seed_words(0))
 
     def seconds(steps: int) -> float:
@@ -104,7 +104,7 @@ def random_starts() -> Iterator[Row]:
             task.random_state(DIM, seed)
 
     def together(_: int) -> None:
-        task.random_states(DIM, 0, range(10_000))
+        task.random_state(DIM, 0, runs=10_000)
 
     pairs = [(per_step(singly, 1, 1), per_step(together, 1, 1)) for _ in range(REPEATS)]
     ratio = min(pair[1] for pair in pairs) / min(pair[0] for pair in pairs)

@@ -20,7 +20,7 @@ def gram_schmidt_program(task: MultiIndexFamily, dim: int) -> Callable[[int], fl
     """Seconds of processor time for one step of one run, as a function of their number."""
     with jax.enable_x64(True):
         chain: Any = process_of(task, method="chain", dim=dim, moves=moves(step=0.1), first_run=0)
-        states = task.random_states(dim, 0, range(LANES))
+        states = task.random_state(dim, 0, runs=LANES)
         v = jnp.asarray(states["v"].T) if task.trained else None
         M = jnp.asarray(np.moveaxis(states["M"], 0, -1))
         C = jnp.asarray(np.moveaxis(np.linalg.cholesky(states["R"]), 0, -1))

@@ -37,7 +37,7 @@ print(f"width  formula  limit, {STARTS} starts      SGD, dim {DIM}, {RUNS} runs"
 for width in WIDTHS:
     task = sl.tasks.XorMixture(width=width, precision=math.inf, ridge=0.05)
     limit = sl.effective_dynamics(task)
-    starts = task.random_states(10**6, seed=width, runs=range(STARTS))  # overlaps are 0+ or 0-
+    starts = task.random_state(10**6, width, runs=STARTS)  # overlaps are 0+ or 0-
     theory = sl.theory.xor.success_probability(width)
     ode = interval(limit.basins(starts, time=100.0, into=outcome, confidence=CONFIDENCE))
     runs = sl.simulate(task, dim=DIM, runs=RUNS, time=60.0, points=2, seed=100 + width)

@@ -23,6 +23,7 @@ ARROWS: dict[str, set[str]] = {
     "_disk": set(),
     "_errors": set(),
     "_moves": set(),
+    "_names": set(),
     "_newton": set(),
     "_compiled": set(),
     "_precision": set(),

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import xarray as xr
 
 from sgdlimits import _disk
-from sgdlimits.results import replacing
+from sgdlimits.results import replacing, save
 
 
 @pytest.fixture
@@ -73,3 +74,37 @@ def test_folders_of_some_file_systems_cannot_be_synced(
     (tmp_path / "x").write_text("x")
     with pytest.raises(OSError, match="Invalid argument"):
         _disk.sync(tmp_path)
+
+
+def no_room(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("error", [RuntimeError("NetCDF: HDF error"), OSError(-1, "HDF error")])
+def test_what_libraries_say_of_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(os, "fsync", no_room)  # for plain bytes there is no room either
+    message = r"No space left on device: '.*x\.nc'"
+    with pytest.raises(OSError, match=message) as raised, _disk.writing(tmp_path / "x.nc"):
+        raise error
+    assert raised.value.__cause__ is error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
+    for error in (RuntimeError("NetCDF: HDF error"), PermissionError(13, "no"), ValueError("x")):
+        with pytest.raises(type(error)) as raised, _disk.writing(tmp_path / "x.nc"):
+            raise error
+        assert raised.value is error
+
+
+def test_results_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("NetCDF: HDF error")
+
+    monkeypatch.setattr(xr.Dataset, "to_netcdf", broken)
+    monkeypatch.setattr(os, "fsync", no_room)
+    with pytest.raises(OSError, match=r"No space left on device: '.*a\.nc'"):
+        save(xr.Dataset({"x": ("run", [1.0])}), tmp_path / "a.nc")
+    assert list(tmp_path.iterdir()) == []

@@ -369,3 +369,39 @@ def test_what_cannot_be_joined_is_named(name: str, values: Any, function: Any, s
 def test_every_value_has_its_further_arguments() -> None:
     with pytest.raises(sgdlimits.InputError, match=r"^others=1 is not allowed.*of the 2 values"):
         results.over("snr", [1.0, 2.0], pca, [0])
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def test_a_table_has_every_number_once() -> None:
+    dataset = multi_index()
+    frame = results.to_frame(dataset)
+    assert list(frame.columns) == results.statistics(dataset)
+    assert frame.index.names == ["run", "time"]
+    assert frame.shape == (RUNS * TIMES, len(results.statistics(dataset)))
+    for name in results.statistics(dataset):
+        expected = results.select(dataset, name).transpose("run", "time").values.ravel()
+        np.testing.assert_array_equal(frame[name].to_numpy(), expected)
+    mean = frame.groupby("time").mean()["v[0]"]
+    np.testing.assert_allclose(mean, results.select(dataset, "v[0]").mean("run"))
+
+
+def test_tables_of_other_results() -> None:
+    dataset = multi_index()
+    (single,) = results.to_frame(dataset.isel(run=0)).index.names
+    assert single == "time"
+    joined = results.over("snr", [1.0, 2.0], lambda snr: multi_index(int(snr)))
+    assert results.to_frame(joined).index.names == ["snr", "run", "time"]
+    limit = sgdlimits.effective_dynamics(sgdlimits.tasks.SpikedTensor())
+    frame = results.to_frame(limit.solve({"m": 0.1, "r2": 1.0}, time=1.0, points=3))
+    assert list(frame.columns) == ["m", "r2"]
+    repeated = xr.concat([dataset, dataset], "run")
+    assert len(results.to_frame(repeated)) == 2 * RUNS * TIMES
+
+
+def test_what_is_no_table() -> None:
+    with pytest.raises(sgdlimits.InputError, match="it has no statistics over time"):
+        results.to_frame(xr.Dataset({"x": ("run", [1.0])}))
+    with pytest.raises(sgdlimits.InputError, match="type DataArray is not allowed"):
+        results.to_frame(multi_index().v)

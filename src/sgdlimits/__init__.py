@@ -4,4 +4,13 @@ import lazy_loader
 
 # Names are loaded when they are first used. They are listed in __init__.pyi, which static checkers
 # read as well.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> object:
+    try:
+        return _load(name)
+    except AttributeError:
+        from sgdlimits._names import missing
+
+        raise missing(__name__, name, __all__) from None

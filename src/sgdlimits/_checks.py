@@ -37,12 +37,19 @@ def fraction(name: str, value: Any) -> float:
 
 
 def integer(name: str, value: Any, *, least: int) -> int:
-    """Return ``value`` as an int if it is a whole number >= ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+    """Return ``value`` as an int if it is a whole number >= ``least``, be it written as 1e4."""
+    if not is_whole(value) or value < least:
         raise InputError(f"{name}={value!r} is not allowed: {name} must be an integer >= {least}")
     if value >= 2**63:
         raise InputError(f"{name}={value!r} is not allowed: {name} must be below 2**63")
     return int(value)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether ``value`` is a whole number; 1e4 is one, True is not."""
+    if isinstance(value, float | np.floating):
+        return value.is_integer()
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def flag(name: str, value: Any) -> bool:

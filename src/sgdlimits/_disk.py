@@ -1,8 +1,16 @@
-"""What is renamed into place must be on the disk before, or a power cut leaves it half written."""
+"""What is renamed into place must be on the disk before, or a power cut leaves it half written.
+
+And a disk that is full is told as such, whatever the library that wrote makes of it.
+"""
 
 import errno
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+PROBE = 2**20  # bytes that a disk with room left can take
 
 
 def sync(path: Path) -> None:
@@ -25,3 +33,36 @@ def sync_one(path: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Inside, a full disk is an OSError that says so and names the target.
+
+    NetCDF says 'HDF error' of it: what fails is tried again with plain bytes.
+    """
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        problem = full(error) or _no_room(target.parent)
+        if problem is None:
+            raise
+        raise OSError(problem.errno, problem.strerror, str(target)) from error
+
+
+def full(error: BaseException) -> OSError | None:
+    """The error, if it says that the disk, or what the user may have of it, is full."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return error
+    return None
+
+
+def _no_room(folder: Path) -> OSError | None:
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(PROBE))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return full(error)
+    return None

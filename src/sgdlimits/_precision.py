@@ -15,17 +15,23 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike
 
+from sgdlimits._names import explained
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def double_precision(function: Callable[P, T]) -> Callable[P, T]:
-    """Run ``function`` with JAX in float64, in this thread and for this call only."""
+    """Run ``function`` with JAX in float64, in this thread and for this call only.
+
+    Calls that do not fit its signature are explained, for these are our public functions.
+    """
+    call = explained(function)
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
         with jax.enable_x64(True):
-            return function(*args, **kwargs)
+            return call(*args, **kwargs)
 
     return wrapper
 

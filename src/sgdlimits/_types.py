@@ -37,9 +37,9 @@ class Estimate(NamedTuple):
     error: np.ndarray | Float[Array, "..."]
 
 
-# Arguments, validated where they enter: an integer is a number too.
+# Arguments, validated where they enter: an integer is a number too, and 1e4 is a whole one.
 Number = float
-WholeNumber = int
+WholeNumber = float
 Word = str
 Flag = bool
 StateLike = Mapping[str, Any]  # anything that can be read as a state: numbers, lists or arrays

@@ -33,7 +33,7 @@ def learned(state: dict[str, np.ndarray]) -> int:
 @pytest.mark.timeout(300)
 def test_xor_starts_go_where_their_signs_say(limit: Any) -> None:
     """Proposition 5.2 of BGJ22, start by start, for 1024 starts in one solve."""
-    starts = XOR.random_states(10**6, 1, range(1024))
+    starts = XOR.random_state(10**6, 1, runs=1024)
     found = limit.basins(starts, into=learned)
     assert found.attrs["not_arrived"] == 0
     expected = [len(set(row)) for row in roles(starts["v"], starts["M"]).tolist()]
@@ -55,7 +55,7 @@ def test_the_two_halves_of_the_binary_mixture() -> None:
     limit = sl.effective_dynamics(task)
 
     def law(count: int, seed: int) -> dict[str, np.ndarray]:
-        return task.random_states(10**8, seed, range(count))
+        return task.random_state(10**8, seed, runs=count)
 
     found = limit.basins(law, count=512, seed=2)
     assert found.sizes["basin"] == 4
@@ -78,7 +78,7 @@ def test_exact_symmetry_stays_at_the_saddle_and_divergence_is_counted() -> None:
 
 
 def test_starts_that_do_not_come_to_rest_are_counted(limit: Any) -> None:
-    starts = XOR.random_states(100, 1, range(3))
+    starts = XOR.random_state(100, 1, runs=3)
     found = limit.basins({name: 20 * x for name, x in starts.items()}, time=0.01)
     assert found.attrs["not_arrived"] == 3
     assert found.sizes["basin"] == 0

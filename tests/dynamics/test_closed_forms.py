@@ -1,9 +1,11 @@
 """The engine against the papers' closed forms, at random states."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import sgdlimits as sl
 from sgdlimits import theory
@@ -106,6 +108,52 @@ def test_binary_mixture_with_noise_and_its_jacobian() -> None:
     h = 1e-5
     slopes = [(closed(vector + h * e) - closed(vector - h * e)) / (2 * h) for e in np.eye(7)]
     np.testing.assert_allclose(limit.jacobian(state), np.array(slopes).T, atol=3e-4)
+
+
+@pytest.mark.parametrize("activation", ["erf", "square"])
+def test_teachers_with_a_readout_equal_quadrature(activation: str) -> None:
+    """Two ways to the same averages; the same teacher without its readout is far away."""
+    import jax
+
+    function = {"erf": lambda x: jax.scipy.special.erf(x / math.sqrt(2)), "square": lambda x: x**2}
+    sigma = function[activation]
+    settings: dict[str, Any] = {"noise": 0.3, "scale": "sum", "teacher_gram": [[1, 0.3], [0.3, 2]]}
+    options = settings | {"activation": activation, "student_width": 1, "readout": "trained"}
+    known = sl.tasks.TeacherStudent(**options, teacher_readout=[1.5, -0.7])
+    assert known.committee is not None
+    # the teacher's function is the caller's own, so that the engine cannot know the closed form
+    unknown = sl.tasks.TeacherStudent(
+        **options, teacher_readout=[1.5, -0.7], teacher_activation=sigma
+    )
+    assert unknown.committee is None
+    state = known.random_state(9, seed=5)
+    exact = sl.effective_dynamics(known, step=0.5)
+    numerical = sl.effective_dynamics(unknown, step=0.5, nodes=2**16)
+    plain = sl.effective_dynamics(sl.tasks.TeacherStudent(**options), step=0.5).drift(state)
+    for name, value in exact.drift(state).items():
+        np.testing.assert_allclose(numerical.drift(state)[name], value, atol=2e-5)
+        assert np.max(np.abs(plain[name] - value)) > 0.01
+
+
+def test_student_and_teacher_of_different_kinds() -> None:
+    """A ReLU student of an erf teacher: the drift against samples drawn in NumPy."""
+    task = sl.tasks.TeacherStudent(
+        activation="relu",
+        teacher_activation="erf",
+        teacher_readout=[2.0, -1.0],
+        student_width=1,
+        noise=0.2,
+    )
+    rng = np.random.default_rng(0)
+    state = task.random_state(8, seed=3)
+    a, outside, z = rng.normal(size=(400_000, 2)), *rng.normal(size=(2, 400_000))
+    field = a @ state["M"][0] + outside * state["R"][0, 0] ** 0.5
+    drift = sl.effective_dynamics(task).drift(state)["M"]
+    for teacher, agrees in ((lambda x: scipy.special.erf(x / math.sqrt(2)), True), (np.abs, False)):
+        y = teacher(a) @ [1.0, -0.5] + math.sqrt(0.2) * z
+        moved = ((y - np.maximum(field, 0)) * (field > 0))[:, None] * a
+        error = moved.std(axis=0) / len(a) ** 0.5
+        assert (np.max(np.abs(moved.mean(axis=0) - drift[0]) / error) < 4.5) == agrees
 
 
 @pytest.mark.parametrize("activation", ["erf", "square"])

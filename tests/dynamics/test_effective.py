@@ -229,7 +229,7 @@ def test_wrong_input(method: str, arguments: dict[str, Any], parts: list[str]) -
 def test_solution_slides_along_the_jump_of_a_relu() -> None:
     """Without noise, overlaps with the wrong means reach zero in finite time and stay."""
     task = sl.tasks.XorMixture(precision=math.inf, ridge=0.05)
-    starts = task.random_states(500, seed=0, runs=range(8))
+    starts = task.random_state(500, seed=0, runs=8)
     limit = sl.effective_dynamics(task)
     solution = limit.solve(starts, time=150.0, points=31)
     v, M = solution.v.values[:, -1], solution.M.values[:, -1]

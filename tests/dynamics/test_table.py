@@ -21,7 +21,7 @@ CASES: list[tuple[Any, dict[str, Any]]] = [
 @pytest.mark.parametrize(("task", "options"), CASES)
 def test_rows_are_the_model_one_by_one(task: Any, options: Any) -> None:
     limit = sl.effective_dynamics(task, **options)
-    states = task.random_states(task.least_dim + 20, 0, range(10))
+    states = task.random_state(task.least_dim + 20, 0, runs=10)
     with jax.enable_x64(True):
         vectors = task.layout.ravel(states)
         table = Table(limit.model)
@@ -44,7 +44,7 @@ def test_one_program_serves_drifts_errors_and_solutions() -> None:
     with compilations() as later:
         limit.solve(state, time=1.0, points=11)
         limit.solve(state, time=2.0, points=30)
-        limit.solve(task.random_states(100, 0, range(5)), time=1.0)
+        limit.solve(task.random_state(100, 0, runs=5), time=1.0)
         limit.corrector(state)
     assert len(first) > 0
     assert len(later) == 0

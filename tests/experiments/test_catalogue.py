@@ -4,7 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+from matplotlib.backend_bases import RendererBase
+from matplotlib.text import Text
 
+import sgdlimits as sl
 from sgdlimits.experiments import catalogue, execute, get, names, plan
 from sgdlimits.report.page import PAPERS
 
@@ -25,14 +28,44 @@ def test_description(name: str) -> None:
         experiment.parameters(**experiment.preset(preset))
 
 
+@pytest.fixture
+def outside(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every text that is drawn and leaves its figure by more than a pixel, as it is drawn."""
+    found: list[str] = []
+    draw = Text.draw
+
+    def watched(text: Text, renderer: RendererBase) -> None:
+        draw(text, renderer)
+        figure = text.get_figure(root=True)
+        if figure is None or not text.get_visible() or not text.get_text().strip():
+            return
+        box, whole = text.get_window_extent(renderer), figure.bbox
+        reach = (box.x0, box.y0, whole.x1 - box.x1, whole.y1 - box.y1)
+        if min(reach) < -1:
+            found.append(f"{text.get_text()!r} by {-min(reach):.0f} pixels")
+
+    monkeypatch.setattr(Text, "draw", watched)
+    return found
+
+
+def test_text_that_leaves_a_figure_is_seen(outside: list[str], tmp_path: Path) -> None:
+    figure, _ = sl.plot.panels(1, 1)
+    figure.text(0.9, 0.5, "a long text at the right edge")
+    figure.text(0.1, 0.5, "a short one")
+    sl.plot.save(figure, tmp_path / "a.png")
+    (told,) = set(outside)
+    assert told.startswith("'a long text at the right edge' by ")
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_tiny_run(name: str, tmp_path: Path) -> None:
+def test_tiny_run(name: str, tmp_path: Path, outside: list[str]) -> None:
     outcome = execute(plan(name, tmp_path, preset="tiny"))
     assert outcome.error == ""
     assert outcome.record is not None
     checks = outcome.record["checks"]
     assert checks
     assert [check["name"] for check in checks if check["status"] == "failed"] == []
+    assert outside == []
 
 
 @pytest.mark.parametrize("name", NAMES)

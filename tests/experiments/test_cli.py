@@ -1,6 +1,8 @@
 """The command line, as a user or a machine meets it."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,6 +90,14 @@ def test_names_are_whole_on_a_terminal_of_80_columns(
     assert max(map(len, lines)) <= 80
     second = lines.index("tensor_diverging_snr")
     assert lines[second + 1] == lines[2]  # columns at the same places
+
+
+def test_errata_are_explained_with_what_is_printed(fake: str, tmp_path: Path) -> None:
+    said = words(call("run", fake, "--preset", "tiny", "--out", tmp_path).stdout)
+    assert "printed: 5" in said
+    assert "erratum: the formula as the paper prints it" in said
+    other = call("run", fake, "--set", "shift=5", "--preset", "tiny", "--out", tmp_path).stdout
+    assert "erratum:" not in other  # nothing there is one
 
 
 def test_text_in_brackets_is_shown(fakes: Path, tmp_path: Path) -> None:
@@ -203,6 +213,28 @@ def test_our_own_faults_without_a_store(fakes: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize("words", [["list", "--json"], ["list"]])
+def test_standard_output_that_is_full(words: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "sgdlimits", *words]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "sgdlimits: No space left on device: standard output\n"
+
+
+def test_a_page_on_a_full_disk(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(outcomes: object, page: Path) -> None:
+        raise OSError(28, "No space left on device", str(page))
+
+    monkeypatch.setattr("sgdlimits.report.write_page", full)
+    result = call("report", fake, "--preset", "tiny", "--out", tmp_path)
+    assert result.exit_code == 1
+    page = tmp_path / "report.html"
+    assert result.stderr.splitlines()[-1] == f"sgdlimits: No space left on device: {page}"
+    assert not (tmp_path / "errors").exists()
+
+
 def test_ctrl_c_is_code_130(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -252,6 +284,32 @@ def test_report(fake: str, tmp_path: Path) -> None:
     )
     assert told["page"] == str(page)
     assert [row["name"] for row in told["experiments"]] == [fake]
+
+
+def test_report_of_what_is_there(fake: str, tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    command = ["report", "--existing", "--out", out]
+    result = call(*command)
+    assert result.exit_code == 2
+    assert "there are no results in it" in result.stderr
+    assert not out.exists()
+    sl.experiments.open_store(out)
+    assert "there are no finished runs in it" in call(*command).stderr
+    call("run", fake, "fake_others", "--preset", "tiny", "--out", out, "--jobs", 1)
+    call("run", fake, "--set", "size=30", "--seed", 7, "--out", out)
+    told = json.loads(call(*command, "--json").stdout)["experiments"]
+    assert [(row["name"], row["seed"]) for row in told] == [(fake, 7), ("fake_others", 0)]
+    assert all(not row["computed"] for row in told)
+    some = call(*command, "fake_others", "--json").stdout
+    assert [row["name"] for row in json.loads(some)["experiments"]] == ["fake_others"]
+    assert "of these experiments" in call(*command, "pca_radius").stderr
+    assert "--force is not allowed" in call(*command, "--force").stderr
+    (damaged,) = out.glob("fake_others-*")
+    (damaged / "run.json").write_text("{")
+    result = call(*command)
+    assert result.exit_code == 2
+    assert "run.json is not readable" in result.stderr
+    assert "run.json is not readable" in (out / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

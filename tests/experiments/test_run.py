@@ -133,6 +133,23 @@ def test_a_traceback_that_cannot_be_written_is_told(
     assert outcome.error_file is None
 
 
+def test_a_full_disk_is_nobodys_fault(
+    fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    store.open_store(tmp_path)
+    monkeypatch.setattr("sgdlimits.results.save", full)
+    outcome = run(fake, tmp_path)
+    assert outcome.error == (
+        f"fake_numbers: No space left on device: make room on the disk of {tmp_path}/; "
+        "the same command goes on"
+    )
+    assert not outcome.wrong_input
+    assert [path.name for path in tmp_path.iterdir()] == [store.MARKER]
+
+
 def test_another_process_may_be_faster(
     fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,9 +36,10 @@ def test_defaults_are_the_papers_values() -> None:
     ("name", "text", "value"),
     [
         ("dim", "7", 7),
+        ("dim", "1e4", 10_000),
         ("snr", "2", 2.0),
         ("snr", "inf", math.inf),
-        ("widths", "4,6, 8", (4, 6, 8)),
+        ("widths", "4,6, 8e0", (4, 6, 8)),
         ("snrs", "1", (1.0,)),
         ("spherical", "False", False),
         ("method", "direct", "direct"),
@@ -75,7 +76,7 @@ def test_wrong_text_is_named(name: str, text: str) -> None:
 def test_wrong_values_are_named() -> None:
     wrong: list[dict[str, Any]] = [
         {"dim": True},
-        {"dim": 2.0},
+        {"dim": 2.5},
         {"snr": "2"},
         {"widths": 4},
         {"spherical": 1},

@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sgdlimits.plot import compare, plane, save
+from sgdlimits.plot import compare, plane, save, style
 
 
 def line(panel: Axes, start: str) -> np.ndarray:
@@ -164,8 +164,129 @@ def test_unknown_statistics_are_named(runs: xr.Dataset, wanted: Any, message: st
 
 
 def test_a_limit_without_the_statistic_is_an_error(runs: xr.Dataset, pca: xr.Dataset) -> None:
-    with pytest.raises(ValueError, match=r"path.*v\[0\].*m, r2"):
-        compare(runs, pca.isel(run=0), ["v[0]"])
+    other = pca.isel(run=0).assign_attrs(kind="limit")
+    with pytest.raises(ValueError, match=r"\(for path\)='v\[0\]'.*m, r2"):
+        compare(runs, other, ["v[0]"])
+    with pytest.raises(ValueError, match=r"\(for 'theory'\)='v\[0\]'.*m, r2"):
+        compare({"SGD": runs, "theory": other}, None, ["v[0]"])
+
+
+@pytest.fixture
+def direct(runs: xr.Dataset) -> xr.Dataset:
+    return runs.assign_attrs(method="direct")
+
+
+def test_several_simulations_have_names_colours_and_shapes_of_their_own(
+    runs: xr.Dataset, direct: xr.Dataset, limit: xr.Dataset
+) -> None:
+    other = direct.isel(run=slice(3)).assign(v=direct.v + 1).assign_attrs(seed=1)
+    figure = compare({"chain": runs, "direct": other}, limit, ["v[0]"])
+    assert legend_texts(figure) == [
+        "chain, mean of 10 runs (2 diverged)",
+        "± 1 standard deviation",
+        "± 2 standard errors of the mean",
+        "direct, mean of 2 runs (1 diverged)",
+        "limit, dim → ∞",
+    ]
+    (panel,) = figure.axes
+    first, second, theory = panel.lines
+    assert len({line.get_color() for line in panel.lines}) == 3
+    assert first.get_marker() != second.get_marker()
+    np.testing.assert_allclose(line(panel, "direct")[:, 1], other.v[:2, :, 0].mean("run"))
+    assert len({tuple(np.ravel(band.get_facecolor())[:3]) for band in panel.collections}) == 2
+    assert "dim 2000" in figure.get_suptitle()
+    larger = compare({"one": runs, "other": other.assign_attrs(dim=99)}, statistics="v[0]")
+    assert "step 1" in larger.get_suptitle()
+    assert "dim" not in larger.get_suptitle()  # which is not the same for both
+    assert theory.get_color() == style.LIMIT
+
+
+def test_long_names_fit_below(runs: xr.Dataset) -> None:
+    names = [f"{word} simulation, with much to be said of it" for word in ("first", "other")]
+    figure = compare(dict.fromkeys(names, runs), None, ["v[0]", "v[1]"])
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert legend.get_window_extent().x0 >= 0
+
+
+def test_limits_may_be_among_the_named(
+    runs: xr.Dataset, limit: xr.Dataset, paths: xr.Dataset
+) -> None:
+    figure = compare({"SGD": runs, "limit": limit, "other": limit, "SDE": paths}, None, "v[0]")
+    texts = legend_texts(figure)
+    assert [texts[i] for i in (0, 3, 4, 5)] == [
+        "SGD, mean of 10 runs (2 diverged)",
+        "limit",
+        "other",
+        "SDE, mean of 5 runs",
+    ]
+    (panel,) = figure.axes
+    assert panel.lines[1].get_linestyle() != panel.lines[2].get_linestyle()
+
+
+def test_a_second_simulation_is_not_called_a_limit(runs: xr.Dataset, direct: xr.Dataset) -> None:
+    chain = runs.assign_attrs(method="chain")
+    texts = legend_texts(compare(chain, direct, "v[0]"))
+    assert [texts[0], texts[3]] == [
+        "SGD, chain, mean of 10 runs (2 diverged)",
+        "SGD, direct, mean of 10 runs (2 diverged)",
+    ]
+    texts = legend_texts(compare(chain, chain.assign_attrs(dim=50), "v[0]"))
+    assert texts[3].startswith("SGD, dim 50, ")
+    assert legend_texts(compare(chain, chain, "v[0]"))[3].startswith("SGD, second, ")
+
+
+def test_joined_runs(runs: xr.Dataset, direct: xr.Dataset, paths: xr.Dataset) -> None:
+    """Their numbers repeat; those recorded at other times, or never said to diverge, are theirs."""
+    both = xr.concat([runs, direct], "run", join="outer")
+    assert legend_texts(compare(both, None, "v[0]"))[0] == "SGD, mean of 20 runs (4 diverged)"
+    kept = runs.isel(run=slice(2)).drop_vars(["diverged", "diverged_at"])
+    later = kept.assign_coords(time=kept.time + 0.05)
+    mixed = xr.concat([kept, later], "run", join="outer")
+    drawn = line(compare(mixed, None, "v[0]").axes[0], "SGD, mean of 4")
+    assert len(drawn) == 82
+    np.testing.assert_allclose(drawn[::2, 1], kept.v[:, :, 0].mean("run"))
+    low, high = band(compare(mixed, None, "v[0]").axes[0], "± 1 standard deviation")
+    np.testing.assert_allclose((high - low)[::2] / 2, kept.v[:, :, 0].std("run", ddof=1))
+    lacking = xr.concat([runs, paths], "run", join="outer")
+    assert legend_texts(compare(lacking, None, "v[0]"))[0] == "SGD, mean of 15 runs (2 diverged)"
+
+
+def test_samples_on_the_horizontal_axis(
+    runs: xr.Dataset, direct: xr.Dataset, limit: xr.Dataset
+) -> None:
+    del limit.attrs["dim"]
+    longer = limit.assign_coords(time=2 * limit.time)
+    figure = compare(runs, longer, "v[0]", x="samples")
+    (panel,) = figure.axes
+    assert panel.get_xlabel() == "samples"
+    np.testing.assert_allclose(line(panel, "SGD")[:, 0], 2000 * runs.time)
+    np.testing.assert_allclose(line(panel, "limit")[:, 0], 4000 * limit.time)
+    told = runs.assign_coords(samples=("time", runs.time.values**2))  # as of a schedule
+    np.testing.assert_allclose(
+        line(compare(told, limit, "v[0]", x="samples").axes[0], "limit")[:, 0], limit.time**2
+    )
+    wide = direct.assign_attrs(dim=4000)
+    by_name = {"small": runs, "large": wide}
+    (panel,) = compare(by_name, None, "v[0]", x="samples").axes
+    assert line(panel, "large")[-1, 0] == 2 * line(panel, "small")[-1, 0]
+    with pytest.raises(ValueError, match=r"x='samples' is not allowed for a limit beside"):
+        compare(by_name, limit, "v[0]", x="samples")
+    with pytest.raises(ValueError, match=r"x='samples' is not allowed: how many .*assign_coords"):
+        compare(runs.assign_attrs(step="schedule"), None, "v[0]", x="samples")
+    with pytest.raises(ValueError, match=r"x='steps' is not allowed: x must be one of 'time', 'sa"):
+        compare(runs, None, "v[0]", x="steps")
+
+
+def test_what_is_no_result_is_refused(runs: xr.Dataset) -> None:
+    wrong: list[tuple[Any, str]] = [
+        ({}, r"runs=dict is not allowed"),
+        ([runs], r"runs=list is not allowed: .*a dict by name"),
+        ({"a": runs.v}, r"runs\['a'\] of type DataArray"),
+    ]
+    for given, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            compare(given)
 
 
 def test_pyplot_is_not_needed(

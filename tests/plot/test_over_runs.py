@@ -36,6 +36,21 @@ def test_runs_are_lines_with_one_label() -> None:
     assert labels(runs(values(diverged=2), label="mine")) == ["mine (2 diverged)"]
 
 
+def test_samples_on_the_horizontal_axis() -> None:
+    counted = values().assign_coords(samples=("time", np.arange(101) ** 2))
+    limit = values()[0].drop_vars("run")
+    (panel,) = runs(counted, x="samples", most=1, limit=limit).axes
+    assert panel.get_xlabel() == "samples"
+    for line in panel.lines:
+        np.testing.assert_array_equal(line.get_xdata(), np.arange(101) ** 2)
+    (panel,) = band(counted, x="samples").axes
+    assert np.ravel(panel.lines[0].get_xdata())[-1] == 100**2
+    with pytest.raises(ValueError, match=r"x='samples' is not allowed: how many samples"):
+        band(values(), x="samples")
+    with pytest.raises(ValueError, match=r"x='samples' is not allowed for values over snr"):
+        band(values().rename(time="snr"), x="samples")
+
+
 def test_order_of_dims_does_not_matter() -> None:
     first, second = (runs(part).axes[0].lines[0] for part in (values(), values().T))
     np.testing.assert_array_equal(first.get_xydata(), second.get_xydata())

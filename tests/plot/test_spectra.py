@@ -42,6 +42,37 @@ def test_eigenvalues_over_time(tracked: xr.Dataset) -> None:
         sl.plot.eigenvalues_over_time(path.dataset, "W0W0")
 
 
+def test_a_prediction_without_data(tracked: xr.Dataset) -> None:
+    task = sl.tasks.GaussianMixture(classes=2, precision=5.0)
+    path = sl.spectra.effective_path(task, tracked, ratio=3.0, nodes=2**8).dataset
+    figure = sl.plot.eigenvalues_over_time(predicted=path)
+    (axes,) = figure.axes
+    assert axes.get_ylabel() == "eigenvalues, Hessian W0W0"
+    assert labels(axes) == ["effective bulk", "effective outliers"]
+    assert "GaussianMixture" in figure.get_suptitle()
+    for wrong in (None, tracked):
+        with pytest.raises(ValueError, match=r"predicted=.* is not allowed without tracked"):
+            sl.plot.eigenvalues_over_time(predicted=wrong)
+
+
+def test_samples_on_the_horizontal_axis(tracked: xr.Dataset) -> None:
+    """Those of the run; a prediction has none of its own."""
+    task = sl.tasks.GaussianMixture(classes=2, precision=5.0)
+    path = sl.spectra.effective_path(task, tracked, ratio=3.0, nodes=2**8).dataset
+    figure = sl.plot.eigenvalues_over_time(tracked, "W0W0", predicted=path, x="samples")
+    (axes,) = figure.axes
+    assert axes.get_xlabel() == "samples"
+    for line in axes.get_lines():
+        np.testing.assert_array_equal(line.get_xdata(), [0, 15, 30])
+    (first, _) = sl.plot.alignment(tracked, x="samples").axes
+    np.testing.assert_array_equal(first.get_lines()[0].get_xdata(), [0, 15, 30])
+    with pytest.raises(ValueError, match=r"x='samples' is not allowed: how many"):
+        sl.plot.eigenvalues_over_time(predicted=path, x="samples")
+    told = path.assign_coords(samples=("time", [0.0, 10.0, 40.0]))
+    (alone,) = sl.plot.outlier_curves(told, [(0.75, 1)], x="samples").axes
+    assert [np.ravel(line.get_xdata())[0] for line in alone.get_lines()][-1] == 25.0
+
+
 def test_outlier_curves(tracked: xr.Dataset) -> None:
     """Without eigenvalues of a run; each kind of transition is in the legend once."""
     task = sl.tasks.GaussianMixture(classes=2, precision=5.0)

@@ -99,7 +99,9 @@ def test_symbols_are_valid_mathtext(name: str, expected: str) -> None:
     MathTextParser("agg").parse(expected)
 
 
-@pytest.mark.parametrize(("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<?xml")])
+@pytest.mark.parametrize(
+    ("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")]
+)
 def test_pictures_are_written_whole_and_the_same_each_time(
     tmp_path: Path, runs: xr.Dataset, limit: xr.Dataset, suffix: str, start: bytes
 ) -> None:
@@ -129,5 +131,5 @@ def test_a_failed_write_keeps_the_old_picture(
 
 
 def test_other_suffixes_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"path=.*must end in \.png or \.svg"):
+    with pytest.raises(ValueError, match=r"path=.*must end in \.png, \.pdf or \.svg"):
         save(Figure(), tmp_path / "a.jpg")

@@ -101,6 +101,14 @@ def test_it_is_complete(text: str) -> None:
         assert word in text
 
 
+def test_pictures_come_first_and_the_table_last(text: str) -> None:
+    order = ["<h2>Failed</h2>", "<figure>", 'id="errata"', 'id="checks"', "<h2>References</h2>"]
+    places = [text.index(word) for word in order]
+    assert places == sorted(places)
+    assert "overlap &lt; 1 is nan, 0.5 was expected" in text
+    assert '<a href="#checks">3 checks</a>' in text
+
+
 def test_papers_are_cited(text: str) -> None:
     assert text.count('<p class="place"><a href="#paper-BGJ22">BGJ22</a> · Fig. 1</p>') == 2
     assert f'<li id="paper-BGJ22"><b>BGJ22</b>: {PAPERS["BGJ22"]}</li>' in text

@@ -80,7 +80,7 @@ def test_default_start_is_the_random_state() -> None:
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_given_start_is_realised(case: Case, method: str) -> None:
     """One very small step leaves the statistics where they were put."""
-    start = case.task.random_states(30, seed=2, runs=range(3))
+    start = case.task.random_state(30, seed=2, runs=3)
     runs = sl.simulate(
         case.task, dim=30, runs=3, time=1e-12, step=3e-11, init=start, method=method, points=2
     )

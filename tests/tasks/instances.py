@@ -53,6 +53,7 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
         {"activation": "relu", "teacher_width": 1, "student_width": 3, "readout": "trained"},
         {"activation": "tanh", "noise": 0.5, "teacher_gram": GRAM, "scale": "sum"},
         {"activation": jnp.sin, "student_width": 1},
+        {"teacher_readout": [2.0, -0.5], "teacher_activation": "relu", "noise": 0.1},
     ],
     "PhaseRetrieval": [
         {},

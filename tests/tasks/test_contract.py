@@ -68,8 +68,8 @@ def test_draws_depend_on_the_seed_and_on_nothing_else(task: Task) -> None:
 @every_task
 def test_a_run_is_the_same_whatever_the_others_are(task: Task) -> None:
     count = 2 * BLOCK + 3  # the first by itself, two blocks, and two runs of a third
-    many = task.random_states(50, 3, range(count))
-    part = task.random_states(50, 3, range(BLOCK - 1, count, 2))
+    many = task.random_state(50, 3, runs=count)
+    part = task.random_state(50, 3, runs=range(BLOCK - 1, count, 2))
     alone = task.random_state(50, 3)
     for name, shape in task.shapes.items():
         assert many[name].shape == (count, *shape)
@@ -90,6 +90,17 @@ def test_too_small_a_dimension_is_refused(task: Task) -> None:
     assert task.random_state(np.int64(task.least_dim), seed=0)  # type: ignore[arg-type]
 
 
+@every_task
+def test_whole_numbers_may_be_written_as_floats(task: Task) -> None:
+    wide, written = task.random_state(10_000, seed=2), task.random_state(1e4, seed=2.0)
+    for name in task.shapes:
+        np.testing.assert_array_equal(wide[name], written[name])
+    whole = {name: x for name, x in task.parameters().items() if type(x) is int}
+    again = task.replace(**{name: float(x) for name, x in whole.items()})
+    assert again.parameters() == task.parameters()
+    assert all(type(again.parameters()[name]) is int for name in whole)
+
+
 @every_network
 def test_weights_and_anchors_fit_side_by_side(task: MultiIndexFamily) -> None:
     assert task.least_dim == task.width + len(task.anchors)
@@ -99,7 +110,7 @@ def test_weights_and_anchors_fit_side_by_side(task: MultiIndexFamily) -> None:
 @pytest.mark.parametrize(
     ("dim", "seed", "message"),
     [
-        (50.0, 0, r"dim=50\.0 .*integer"),
+        (50.5, 0, r"dim=50\.5 .*integer"),
         ("50", 0, r"dim='50' .*integer"),
         (50, -1, r"seed=-1 .*integer >= 0"),
         (50, 0.5, r"seed=0\.5 .*integer >= 0"),
@@ -149,7 +160,7 @@ def _(task: TwoVariances, states: dict[str, np.ndarray]) -> Law:
 def draws(number: int) -> dict[str, np.ndarray]:
     """Many states of the task with this number, in a dimension where 1/dim is not small."""
     task = TASKS[number]
-    return task.random_states(task.least_dim + SPARE, seed=7, runs=range(DRAWS))
+    return task.random_state(task.least_dim + SPARE, seed=7, runs=DRAWS)
 
 
 def scores(samples: np.ndarray, expected: np.ndarray | float) -> np.ndarray:

@@ -37,7 +37,7 @@ def test_flattening_and_back(task: sl.tasks.Task) -> None:
 @pytest.mark.parametrize("task", TASKS, ids=IDS)
 def test_the_nearest_state_of_a_state_is_itself(task: sl.tasks.Task) -> None:
     """In NumPy with leading axes, and in JAX; and what is no state becomes one."""
-    states = task.random_states(60, 2, range(4))
+    states = task.random_state(60, 2, runs=4)
     for name, value in task.project(states).items():
         np.testing.assert_allclose(value, states[name], rtol=1e-12)
     generator = np.random.default_rng(1)

@@ -21,9 +21,9 @@ RAGGED = [[1.0], [2.0, 3.0]]
 
 NOT_POSITIVE = (0, -1.0, NAN, "1", None, True, 1j, [1.0])
 NEGATIVE = (-1e-9, NAN, math.inf, "1", None, True, np.complex128(1), 10**400)
-NOT_WHOLE = (2.0, "2", None, True, NAN)
+NOT_WHOLE = (2.5, "2", None, True, NAN, math.inf)
 PARAMETERS: dict[str, tuple[tuple[Any, ...], str]] = {
-    "order": ((1, -3, 2.5, *NOT_WHOLE), r"integer >= 2"),
+    "order": ((1, -3, *NOT_WHOLE), r"integer >= 2"),
     "classes": ((1, 0, *NOT_WHOLE), r"integer >= 2"),
     "width": ((0, -1, *NOT_WHOLE), r"integer >= 1"),
     "student_width": ((0, *NOT_WHOLE), r"integer >= 1"),
@@ -38,6 +38,14 @@ PARAMETERS: dict[str, tuple[tuple[Any, ...], str]] = {
     "spherical": (("no", None, 1, 0.0), r"True or False"),
     "kinks": (("some", None, True), r"one of 'none', 'zero', 'anywhere'"),
     "activation": (("gelu", "", None, 3), r"one of 'erf', 'relu', 'square', 'tanh' or a callable"),
+    "teacher_activation": (
+        ("gelu", "", 3),
+        r"one of 'erf', 'relu', 'square', 'tanh' or a callable",
+    ),
+    "teacher_readout": (
+        ("one", [1.0, None], [1j, 1.0]),
+        r"real numbers of shape \(2,\)",
+    ),
     "link": (("gelu", None, 3), r"one of 'erf', 'relu', 'square', 'tanh' or a callable"),
     "student": (("gelu", 3), r"one of 'erf', 'relu', 'square', 'tanh' or a callable"),
 }
@@ -225,12 +233,30 @@ def test_callables(
         construct(task, **{name: function})
 
 
+@pytest.mark.parametrize("value", [1.0, [1.0], [1.0, 2.0, 3.0], [1.0, NAN]])
+def test_teachers_have_a_readout_each(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"teacher_readout.*(shape \(2,\)|finite)"):
+        tasks.TeacherStudent(teacher_readout=value)
+
+
+def test_students_and_teachers_change_together_unless_told() -> None:
+    both: Any = tasks.TeacherStudent(teacher_readout=[1.0, 2.0]).replace(activation="relu")
+    assert both.parameters()["teacher_activation"] is None
+    assert float(both.label(0, jnp.array([-1.0, 0.5]), 0.0)) == 0.5
+    apart: Any = tasks.TeacherStudent(teacher_activation="erf").replace(activation="relu")
+    assert apart.parameters()["teacher_activation"] == "erf"
+    assert apart.kinks == "zero"
+
+
 def test_a_callable_is_not_taken_for_its_namesake() -> None:
     """jax.scipy.special.erf is erf(x), the activation "erf" is erf(x/√2): other averages."""
     namesake = jax.scipy.special.erf
     assert namesake.__name__ == "erf"
     assert tasks.TeacherStudent(activation="erf").committee is not None
     assert tasks.TeacherStudent(activation=namesake).committee is None
+    assert tasks.TeacherStudent(teacher_activation=namesake).committee is None
+    assert tasks.TeacherStudent(teacher_activation="square").committee is None
+    assert tasks.TeacherStudent(activation="square", teacher_activation="square").committee
     assert tasks.SingleIndex("erf").committee is not None
     assert tasks.SingleIndex(namesake).committee is None
     assert tasks.SingleIndex("erf", student=namesake).committee is None
@@ -304,7 +330,7 @@ def test_states_on_the_border_are_allowed(task: tasks.Task, state: Any) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_states_of_several_runs(task: tasks.Task) -> None:
-    many = task.random_states(30, 0, range(3))
+    many = task.random_state(30, 0, runs=3)
     with pytest.raises(ValueError, match=r"has shape \(3,.*must have shape \(4,"):
         task.check_state(many, runs=4)
     with pytest.raises(ValueError, match=r"has shape \(3,.*must have shape \("):

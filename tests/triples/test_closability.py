@@ -27,6 +27,7 @@ def test_matrix_pca_closes_on_overlap_and_radius() -> None:
     assert np.all(found.resolution < found.threshold)
     assert found.report.startswith("the set (m, r2) is closed: less than 2 %")
     assert "threshold 2 % of the mean square, error rate 1 %" in repr(found)
+    assert "to trust: verdicts" in repr(found)
 
 
 def test_too_few_samples_leave_it_undecided() -> None:
@@ -48,6 +49,7 @@ def test_matrix_pca_does_not_close_on_one_of_them(name: str) -> None:
     assert not found.closed
     assert found.open_statistics == (name,)
     assert f"not closed: {name}" in found.report
+    assert f"to trust: 'not closed', whatever the others are; {name} has" in found.report
     assert found.unexplained.value[-1, 0] > 5 * found.unexplained.error[-1, 0]
 
 

@@ -106,6 +106,7 @@ def test_critical_step_is_followed_to_the_limit() -> None:
     assert float(found.plain[0]) == pytest.approx(1.41, abs=0.01)
     assert abs(value - 1.5) < error < 0.15
     assert "a plain power law over these dims has 1.41" in repr(found)
+    assert "to trust: exponents with their errors" in repr(found)
     two = critical_step(triple, (50, 800))
     assert abs(float(two.exponent.value) - 1.5) < 2 * float(two.exponent.error)
     assert "three or more would" in two.statement

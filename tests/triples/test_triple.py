@@ -109,7 +109,7 @@ def test_smooth_statistics_pass(smooth: Any) -> None:
     assert good.statistic_names(20) == ("u[0]",)
 
 
-@pytest.mark.parametrize("dims", [[10], [10, 10], 10, "10", [10, 0], [10, 20.0]])
+@pytest.mark.parametrize("dims", [[10], [10, 10], 10, "10", [10, 0], [10, 20.5]])
 def test_dims(dims: Any) -> None:
     with pytest.raises(ValueError, match="dims="):
         TRIPLE.check_dims(dims, least=2)

@@ -163,6 +163,12 @@ def report(
         bool, typer.Option("--headline", help="Only the few that tell the story.")
     ] = False,
     paper: Paper = None,
+    existing: Annotated[
+        bool,
+        typer.Option(
+            "--existing", help="Run nothing: a page of what is there, whatever it was run with."
+        ),
+    ] = False,
     preset: Preset = "quick",
     seed: Seed = 0,
     out: Out = Path("results"),
@@ -175,6 +181,8 @@ def report(
     from sgdlimits.cli.execute import execute
     from sgdlimits.report import write_page
 
+    if existing and force:
+        raise InputError("--force is not allowed with --existing, which runs nothing")
     of_paper = _names_of(paper)
     wanted = [
         name
@@ -183,8 +191,15 @@ def report(
     ]
     if not wanted:
         raise InputError("no experiment is left by names, --paper and --headline together")
-    planned = _plan(wanted, preset, None, seed, out)
-    outcomes = execute(planned, out, jobs=jobs, force=force, traceback=traceback)
+    if existing:
+        some = bool(names or paper or headline)
+        outcomes = experiments.existing(out, wanted if some else None)
+        for outcome in outcomes:
+            if outcome.error:
+                guard.complain(outcome.error)
+    else:
+        planned = _plan(wanted, preset, None, seed, out)
+        outcomes = execute(planned, out, jobs=jobs, force=force, traceback=traceback)
     page = out / "report.html"
     write_page(outcomes, page)
     if as_json:

@@ -45,10 +45,16 @@ def execute(
         elif not console.is_terminal:
             print(f"{done} of {len(planned)}: {_told(outcome)}", file=sys.stderr, flush=True)
 
+    def wait_for(others: Sequence[Job]) -> None:
+        names = ", ".join(job.name for job in others)
+        guard.complain(f"another command is computing {names} in {out}/: waiting for it")
+
     try:
         with bar:
             task = bar.add_task("experiments", total=len(planned))
-            return experiments.execute_all(planned, workers=workers, force=force, done=count)
+            return experiments.execute_all(
+                planned, workers=workers, force=force, done=count, waiting=wait_for
+            )
     except KeyboardInterrupt:
         guard.stop(
             f"interrupted: {finished} of {len(planned)} experiments are finished in {out}/; "

@@ -1,14 +1,17 @@
 """How a command ends: what went wrong is one line on standard error, and an exit code."""
 
 import functools
+import os
 import sys
 import traceback as tracebacks
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
+from sgdlimits import _disk
 from sgdlimits._errors import InputError
 from sgdlimits.experiments.plain import one_line
 
@@ -29,6 +32,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     def call(**options: Any) -> None:
         try:
             command(**options)
+            sys.stdout.flush()
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except KeyboardInterrupt:
@@ -39,6 +43,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 print(told, file=sys.stderr, end="")
             if isinstance(error, InputError):
                 stop(one_line(str(error)), BAD_USAGE)
+            if full := _disk.full(error):
+                stop(_no_room(full), FAILED)
             where = _kept(told, command.__name__, options.get("out"))
             stop(f"{type(error).__name__}: {one_line(str(error))} ({where})", FAILED)
 
@@ -61,6 +67,15 @@ def stop(message: str, code: int) -> NoReturn:
     """End the command with one line on standard error."""
     complain(message)
     raise typer.Exit(code) from None
+
+
+def _no_room(error: OSError) -> str:
+    """Of a file, or else of standard output, which is left alone from here on."""
+    if error.filename:
+        return f"{error.strerror}: {error.filename}"
+    with suppress(OSError, ValueError):  # what is buffered would be written again, at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return f"{error.strerror}: standard output"
 
 
 def _kept(told: str, command: str, out: Path | None) -> str:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from sgdlimits.experiments import Outcome
 
 WIDEST = 110  # characters of a scorecard, so that numbers stay near their names
+ERRATUM = (
+    "erratum: the formula as the paper prints it gives the printed number, which the measurement "
+    "contradicts; expected is what the corrected formula gives, and the measurement agrees with it"
+)
 COLOURS = {"passed": "green", "failed": "red", "erratum": "blue"}
 
 
@@ -62,8 +66,9 @@ def print_checks(outcomes: "Sequence[Outcome]") -> None:
         table = _scorecard(header=number == 0)
         for check in checks:
             error = f" ± {_rounded(check['error'], 2)}" if check["error"] else ""
+            printed = f"\n[dim]printed: {_rounded(check['printed'])}[/dim]"
             table.add_row(
-                escape(check["name"]),
+                escape(check["name"]) + ("" if check["printed"] is None else printed),
                 _rounded(check["expected"]),
                 _rounded(check["measured"]) + error,
                 _rounded(check["tolerance"], 2),
@@ -71,6 +76,8 @@ def print_checks(outcomes: "Sequence[Outcome]") -> None:
             )
         console.print(f"[bold]{name}[/bold]", highlight=False)
         console.print(table)
+    if any(check["status"] == "erratum" for _, checks in cards for check in checks):
+        console.print(ERRATUM, style="dim", highlight=False)
     for outcome in outcomes:
         if outcome.record:
             word = f"{outcome.record['seconds']['all']:.1f} s" if outcome.computed else "was there"

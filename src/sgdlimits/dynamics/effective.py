@@ -2,6 +2,7 @@
 
 from sgdlimits import _checks
 from sgdlimits._moves import MomentumLike, Moves, StepLike, moves
+from sgdlimits._names import explained
 from sgdlimits._types import Flag, Number, WholeNumber
 from sgdlimits.dynamics import branches, flow, noise, plane, rest
 from sgdlimits.dynamics.model import Limit
@@ -31,6 +32,7 @@ class EffectiveDynamics(Limit):
     drift_in_plane = plane.drift_in_plane
 
 
+@explained
 def effective_dynamics(
     task: Task,
     step: StepLike = 1.0,

@@ -1,4 +1,5 @@
 from .base import Experiment
+from .existing import existing
 from .plain import plain
 from .registry import get, names
 from .run import Job, Outcome, execute, execute_all, plan
@@ -12,6 +13,7 @@ __all__ = [
     "Summary",
     "execute",
     "execute_all",
+    "existing",
     "get",
     "names",
     "open_store",

@@ -1,11 +1,11 @@
 """All experiments: one per file of the catalogue; files named ``_…`` hold what several share."""
 
-import difflib
 import importlib
 import pkgutil
 from typing import TYPE_CHECKING
 
 from sgdlimits._errors import InputError
+from sgdlimits._names import did_you_mean
 from sgdlimits.experiments import catalogue
 
 if TYPE_CHECKING:  # names are asked for in the shell, by completion, which must not wait
@@ -26,8 +26,7 @@ def module_of(name: str) -> str:
     """The module of one experiment, which need not be imported yet."""
     known = names()
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else "`sgdlimits list` shows all"
+        hint = did_you_mean(name, known) or "`sgdlimits list` shows all"
         raise InputError(f"{name!r} is no experiment: {hint}")
     return f"{catalogue.__name__}.{name}"
 

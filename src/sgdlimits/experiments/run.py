@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sgdlimits import _checks, _cores, _progress, plot, results
-from sgdlimits.experiments import pool, store
+from sgdlimits import _checks, _cores, _disk, _progress, plot, results
+from sgdlimits.experiments import claims, pool, store
 from sgdlimits.experiments.base import PRESETS
 from sgdlimits.experiments.checks import FAILED
 from sgdlimits.experiments.exact import exact
@@ -88,17 +88,36 @@ def plan(
 
 
 def execute(job: Job, *, force: bool = False) -> Outcome:
-    """Run a job, or read its result if it is there; errors are returned, not raised."""
+    """Run a job, or read its result if it is there; errors are returned, not raised.
+
+    While another process computes it, wait.
+    """
+    outcome = _attempt(job, force=force, wait=True)
+    assert outcome is not None
+    return outcome
+
+
+def _attempt(job: Job, *, force: bool, wait: bool) -> Outcome | None:
+    """The same; without ``wait`` None if another process is computing it."""
     try:
         if _is_there(job) and not force:
             return Outcome(job, store.read_record(job.folder))
-        computed = _compute(job, force=force)
-        return Outcome(job, store.read_record(job.folder), computed=computed)
+        if not (job.folder.parent / store.MARKER).exists():
+            store.open_store(job.folder.parent)
+        with claims.claimed(job.folder, wait=wait) as mine:
+            if not mine:
+                return None
+            if _is_there(job) and not force:  # since a moment ago
+                return Outcome(job, store.read_record(job.folder))
+            computed = _compute(job, force=force)
+            return Outcome(job, store.read_record(job.folder), computed=computed)
     except store.CorruptEntryError as error:
         return Outcome(job, error=f"{error}; --force runs it again", wrong_input=True)
     except _checks.InputError as error:
         said, told = f"{job.name}: {one_line(str(error))}", _told(error)
         return Outcome(job, error=said, wrong_input=True, traceback=told)
+    except OSError as error:
+        return _no_room(job, error) if _disk.full(error) else _broken(job, error)
     except (Exception, SystemExit) as error:  # one broken experiment must not end the others
         return _broken(job, error)
 
@@ -109,13 +128,21 @@ def execute_all(
     workers: int = 1,
     force: bool = False,
     done: Callable[[Outcome], None] = lambda _: None,
+    waiting: Callable[[Sequence[Job]], None] = lambda _: None,
 ) -> list[Outcome]:
     """Run jobs on ``workers`` processes, with the same results whatever their number.
 
-    A job that ends its process, most often for want of memory, is run once more, alone.
-    ``done`` is called after each job. Outcomes come in the order of the jobs.
+    A job that ends its process, most often for want of memory, is run once more, alone. Jobs that
+    other commands are computing in the same folder come last, and are waited for.
+
+    Args:
+        jobs: what to run; outcomes come in this order.
+        workers: how many processes.
+        force: whether what is finished is run again.
+        done: called after each job.
+        waiting: called with the jobs that others are computing, before they are waited for.
     """
-    _checks.integer("workers", workers, least=1)
+    workers = _checks.integer("workers", workers, least=1)
     outcomes: dict[int, Outcome] = {}
 
     def finish(number: int, outcome: Outcome) -> None:
@@ -126,20 +153,35 @@ def execute_all(
         number, job = lost
         finish(number, Outcome(job, error=f"{job.name}: {end}"))
 
-    new = []
+    new: list[tuple[int, Job]] = []
+    busy: list[tuple[int, Job]] = []
     for number, job in enumerate(jobs):
         if _is_there(job) and not force:
             finish(number, execute(job))
         else:
             new.append((number, job))
-    run = functools.partial(_execute_numbered, force=force)
-    if min(workers, len(new)) > 1:
-        # what takes long begins first, or it would be alone at the end
-        new.sort(key=lambda numbered: -get(numbered[1].name).cost)
-        pool.run_all(run, new, processes=workers, finished=lambda x: finish(*x), lost=give_up)
-    else:
-        for numbered in new:
-            finish(*run(numbered))
+
+    def take(result: tuple[int, Outcome | None]) -> None:
+        number, outcome = result
+        if outcome is None:
+            busy.append((number, jobs[number]))
+        else:
+            finish(number, outcome)
+
+    def run_all(some: list[tuple[int, Job]], *, wait: bool) -> None:
+        run = functools.partial(_attempt_numbered, force=force, wait=wait)
+        if min(workers, len(some)) > 1:
+            # what takes long begins first, or it would be alone at the end
+            some.sort(key=lambda numbered: -get(numbered[1].name).cost)
+            pool.run_all(run, some, processes=workers, finished=take, lost=give_up)
+        else:
+            for numbered in some:
+                take(run(numbered))
+
+    run_all(new, wait=False)
+    if busy:
+        waiting([job for _, job in busy])
+        run_all(busy[:], wait=True)
     return [outcomes[number] for number in range(len(jobs))]
 
 
@@ -150,9 +192,11 @@ def _is_there(job: Job) -> bool:
     return os.path.lexists(job.folder)
 
 
-def _execute_numbered(numbered: tuple[int, Job], *, force: bool) -> tuple[int, Outcome]:
+def _attempt_numbered(
+    numbered: tuple[int, Job], *, force: bool, wait: bool
+) -> tuple[int, Outcome | None]:
     number, job = numbered
-    return number, execute(job, force=force)
+    return number, _attempt(job, force=force, wait=wait)
 
 
 def _compute(job: Job, *, force: bool) -> bool:
@@ -161,8 +205,6 @@ def _compute(job: Job, *, force: bool) -> bool:
         raise RuntimeError(
             "its source has changed since this run began: give the same command again"
         )
-    if not (job.folder.parent / store.MARKER).exists():
-        store.open_store(job.folder.parent)
     experiment = get(job.name)
     settings = experiment.parameters.restore(job.parameters)
     started = datetime.now(UTC)
@@ -208,6 +250,12 @@ def _compute(job: Job, *, force: bool) -> bool:
     stored = store.add(job.folder, fill, replace=force)
     store.error_file(job.folder).unlink(missing_ok=True)  # it told of an earlier attempt
     return stored
+
+
+def _no_room(job: Job, error: OSError) -> Outcome:
+    """The outcome of a full disk, which is nobody's fault."""
+    said = f"{job.name}: {error.strerror}: make room on the disk of {job.folder.parent}/"
+    return Outcome(job, error=f"{said}; the same command goes on", traceback=_told(error))
 
 
 def _broken(job: Job, error: BaseException) -> Outcome:

@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import math
 import typing
+from collections.abc import Callable
 from typing import Any, TypeVar, dataclass_transform, get_args, get_origin
 
 from sgdlimits import _checks
@@ -169,23 +170,37 @@ def _checked(name: str, kind: Any, value: Any, bounds: Bounds) -> Any:
 
 
 def _number(kind: type, value: Any) -> Any:
-    """An int or float of that kind, None if it is not; NaN is no number."""
+    """An int or float of that kind, None if it is not; NaN is no number, 1e4 is whole."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if kind is int:
-        return value if isinstance(value, int) else None
+        return int(value) if _checks.is_whole(value) else None
     return None if math.isnan(value) else float(value)
 
 
 def _parsed(name: str, kind: Any, text: str) -> Any:
     try:
         if get_origin(kind) is tuple:
-            return tuple(get_args(kind)[0](word) for word in text.split(",") if word.strip())
-        if kind is bool:
-            return {"true": True, "false": False}[text.strip().lower()]
-        return kind(text)
+            read = _READ[get_args(kind)[0]]
+            return tuple(read(word) for word in text.split(",") if word.strip())
+        return _READ[kind](text)
     except (ValueError, KeyError) as error:
         shown = "true or false" if kind is bool else _word(kind)
         raise _checks.InputError(
             f"{name}={text!r} is not allowed: {name} must be {shown}"
         ) from error
+
+
+def _whole(text: str) -> int | float:
+    """7, or 1e4; what is not whole is refused later, with its bounds."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _flag(text: str) -> bool:
+    return {"true": True, "false": False}[text.strip().lower()]
+
+
+_READ: dict[type, Callable[[str], Any]] = {int: _whole, float: float, bool: _flag, str: str}

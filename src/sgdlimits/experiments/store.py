@@ -3,7 +3,8 @@
 A folder NAME-DIGEST holds the data (``*.nc``), ``picture.png``, ``picture.svg`` and ``run.json``
 with parameters, seed, versions, timing, checks and the checksums of all files. It is written under
 a temporary name, ``.new-NAME-DIGEST-HOST-PID-TOKEN``, brought to the disk, and renamed. Several
-processes, also of several machines, may share a store: the first that finishes a run writes it.
+processes, also of several machines, may share a store: one of them computes a run, see ``claims``,
+and the first that finishes it writes it.
 ``errors/NAME-DIGEST.txt`` tells of a run that did not finish.
 """
 
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from sgdlimits import _checks, _disk
+from sgdlimits.experiments import claims
 from sgdlimits.experiments.plain import plain
 from sgdlimits.results import replacing
 
@@ -46,6 +48,7 @@ def open_store(out: Path) -> None:
         for leftover in out.glob(f"{_NEW}*"):
             if _abandoned(leftover.name):
                 _remove(leftover)
+        claims.sweep(out)
     except OSError as error:
         raise _checks.InputError(f"out={str(out)!r} is not allowed: {error.strerror}") from error
 
@@ -63,8 +66,9 @@ def add(folder: Path, fill: Callable[[Path], None], *, replace: bool = False) ->
     temporary.mkdir()
     aside: list[Path] = []
     try:
-        fill(temporary)
-        _disk.sync(temporary)
+        with _disk.writing(folder):
+            fill(temporary)
+            _disk.sync(temporary)
         while not _move(temporary, folder):
             if replace:
                 aside.append(_temporary(folder))
@@ -111,6 +115,12 @@ def read_record(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptEntryError(f"{folder} is damaged: {RECORD} is not readable") from error
     return record
+
+
+def entries(out: Path) -> list[Path]:
+    """The folders of all runs in a store, finished or damaged, in the order of their names."""
+    folders = (path for path in out.iterdir() if path.is_dir() and path.name != ERRORS)
+    return sorted(path for path in folders if not path.name.startswith("."))
 
 
 def error_file(folder: Path) -> Path:

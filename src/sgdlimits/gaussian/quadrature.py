@@ -32,7 +32,7 @@ def gauss_hermite(dim: WholeNumber, order: WholeNumber | Sequence[WholeNumber]) 
     >>> round(float(rule.weights @ rule.nodes[:, 0] ** 4), 12)  # E z⁴
     3.0
     """
-    _checks.integer("dim", dim, least=1)
+    dim = _checks.integer("dim", dim, least=1)
     orders = order if isinstance(order, Sequence) else [order] * dim
     if len(orders) != dim:
         raise _checks.InputError(f"order={order!r} is not allowed: it must have {dim} entries")
@@ -63,9 +63,9 @@ def sobol(
     >>> sobol(dim=2, count=1000).nodes.shape
     (1024, 2)
     """
-    _checks.integer("dim", dim, least=1)
+    dim = _checks.integer("dim", dim, least=1)
     size = _checks.integer("count", count, least=2)
-    _checks.integer("seed", seed, least=0)
+    seed = _checks.integer("seed", seed, least=0)
     flipped = _variables("mirrored", mirrored, dim)
     exponent = (size - 1).bit_length() - bool(flipped)
     engine = scipy.stats.qmc.Sobol(dim, scramble=True, rng=np.random.default_rng([seed, 1729]))
@@ -112,7 +112,7 @@ def expectation(
         return jnp.tensordot(jnp.asarray(rule.weights), jax.vmap(function)(points), axes=1)
 
     dim = factor.shape[1]
-    _checks.integer("count", count, least=2)
+    count = _checks.integer("count", count, least=2)
     if smooth and dim <= 3:
         order = hermite_order(dim, count)
         fine = integrate(gauss_hermite(dim, order))

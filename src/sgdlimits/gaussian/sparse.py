@@ -40,7 +40,7 @@ def sparse_grid(levels: Sequence[WholeNumber]) -> Rule:
     return Rule(distinct, np.bincount(which.ravel(), weights, len(distinct)))
 
 
-def sparse_count(levels: Sequence[WholeNumber]) -> int:
+def sparse_count(levels: Sequence[int]) -> int:
     """How many nodes a sparse grid has at most: so many if it has more directions than levels.
 
     >>> sparse_count([2] * 10)

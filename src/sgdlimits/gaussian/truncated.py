@@ -37,7 +37,7 @@ def truncated_table(order: WholeNumber, least: WholeNumber = 0) -> Float64[np.nd
 
 
 @functools.cache
-def truncated_tables(most: WholeNumber) -> Float64[np.ndarray, "rows 8"]:
+def truncated_tables(most: int) -> Float64[np.ndarray, "rows 8"]:
     """All rules up to an order, for ``chosen_node``: the two cubics of a node in each row."""
     nodes = [
         np.moveaxis(truncated_table(order)[..., k], 1, 0).reshape(CELLS, 8)
@@ -47,7 +47,7 @@ def truncated_tables(most: WholeNumber) -> Float64[np.ndarray, "rows 8"]:
     return np.stack(nodes, axis=1).reshape(-1, 8)
 
 
-def column_of(order: WholeNumber, k: WholeNumber) -> int:
+def column_of(order: int, k: int) -> int:
     """Where ``truncated_tables`` have node k of the rule of this order."""
     return order * (order - 1) // 2 + k
 

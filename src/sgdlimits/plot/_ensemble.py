@@ -10,9 +10,12 @@ from sgdlimits import _checks
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Mean over runs of one statistic, its standard deviation over runs, its standard error."""
+    """Mean over runs of one statistic, its standard deviation over runs, its standard error.
 
-    time: np.ndarray
+    At each of the ``recorded`` times, those (as a mask over all) at which some run has a value.
+    """
+
+    recorded: np.ndarray
     mean: np.ndarray
     deviation: np.ndarray
     error: np.ndarray
@@ -32,26 +35,26 @@ def finished(dataset: xr.Dataset) -> tuple[xr.Dataset, int]:
         raise _checks.InputError(
             f"runs over {', '.join(others)} are not allowed: choose one entry by runs.sel"
         )
-    diverged = dataset["diverged"].values.astype(bool)
+    diverged = dataset["diverged"].values == True  # noqa: E712 - NaN where joined results lack it
     return dataset.isel(run=np.flatnonzero(~diverged)), int(diverged.sum())
 
 
 def ensemble(values: xr.DataArray) -> Ensemble | None:
     """Return the summary of a statistic with dims run and time, None if there are no runs.
 
-    The error of the mean is from independent runs, never from the steps of one run.
+    The error of the mean is from independent runs, never from the steps of one run. Runs that were
+    joined may be recorded at different times: what is NaN is left out, and counts for nothing.
     """
-    array = values.transpose("run", "time").values
-    count = len(array)
-    if count == 0:
+    array = np.asarray(values.transpose("run", "time").values, dtype=float)
+    if len(array) == 0:
         return None
-    spread = array.std(axis=0, ddof=1) if count > 1 else np.zeros(array.shape[1])
-    return Ensemble(
-        time=values["time"].values,
-        mean=array.mean(axis=0),
-        deviation=spread,
-        error=spread / np.sqrt(count),
-    )
+    counts = np.sum(~np.isnan(array), axis=0)
+    recorded = counts > 0
+    array, counts = array[:, recorded], counts[recorded]
+    mean = np.nansum(array, axis=0) / counts
+    squares = np.nansum((array - mean) ** 2, axis=0)
+    spread = np.sqrt(squares / np.maximum(counts - 1, 1))
+    return Ensemble(recorded, mean=mean, deviation=spread, error=spread / np.sqrt(counts))
 
 
 def describe(word: str, count: int, diverged: int) -> str:

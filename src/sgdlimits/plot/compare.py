@@ -1,6 +1,6 @@
 """Simulation against limit: one panel per statistic, over time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -8,23 +8,28 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sgdlimits import _checks
+from sgdlimits._names import explained
 from sgdlimits._types import Word
 from sgdlimits.plot import style
+from sgdlimits.plot._along import along, label_of
 from sgdlimits.plot._axes import given_panels
-from sgdlimits.plot._ensemble import describe, ensemble, finished
+from sgdlimits.plot._series import LIMIT, PATHS, SIMULATION, Series
+from sgdlimits.plot.panels import legend_below
 from sgdlimits.plot.symbols import symbol
 from sgdlimits.results import select
 from sgdlimits.results import statistics as names_of
 
 _PANELS = 6
-_MARKERS = 16  # points shown of the mean; the bands have all times
 
 
+@explained
 def compare(
-    runs: xr.Dataset,
+    runs: xr.Dataset | Mapping[str, xr.Dataset],
     path: xr.Dataset | None = None,
     statistics: Word | Sequence[Word] | None = None,
     axes: Axes | Sequence[Axes] | np.ndarray | None = None,
+    *,
+    x: Word = "time",
 ) -> Figure:
     """Draw the mean over runs of statistics over time, with its errors, and the limit.
 
@@ -33,35 +38,122 @@ def compare(
     to a gap that closes as dim grows.
 
     Args:
-        runs: a simulation.
+        runs: a simulation; or several by name, ``{"chain": a, "direct": b}``, which have the names
+            in the legend, and a colour and a shape each.
         path: the solution of the limit, drawn as a line; or paths with a ``run`` dim, drawn as
-            their mean and one standard deviation; or None.
+            their mean and one standard deviation; or a second simulation, drawn as the first is.
         statistics: flat names such as ``"M[0,mu]"``, one panel each. By default all of them if
             they are at most 6, otherwise the first entries of each of v, M and R.
         axes: draw in these axes, one per statistic, in place of a new figure.
+        x: what is on the horizontal axis, "time" or "samples".
 
     Returns:
         The figure; :func:`sgdlimits.plot.save` writes it.
     """
-    chosen = _chosen(runs, statistics)
-    kept, diverged = finished(runs)
+    series = _series(runs, path, x)
+    chosen = _chosen(series[0].dataset, statistics)
     with style.figure_style():
         figure, panels = _panels(len(chosen), axes)
         for name, panel in zip(chosen, panels, strict=True):
-            _draw_runs(panel, select(kept, name, argument="statistics"), diverged)
-            if path is not None:
-                _draw_path(panel, path, name)
+            for number, one in enumerate(series):
+                of = "" if number == 0 else f" (for {one.told})"
+                one.draw(panel, name, f"statistics{of}")
             panel.margins(x=0.02)
-        _label(panels, chosen, len(chosen) if axes is not None else _columns(len(chosen)))
+        columns = len(chosen) if axes is not None else _columns(len(chosen))
+        _label(panels, chosen, columns, label_of(x))
         if axes is not None:
             panels[0].legend()
         else:
             figure.align_ylabels()
-            style.put_caption(figure, style.caption(runs))
-            handles, labels = panels[0].get_legend_handles_labels()
-            columns = 1 if len(chosen) == 1 else 2
-            figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+            style.put_caption(
+                figure,
+                style.caption(_shared([one.dataset for one in series if one.kind == SIMULATION])),
+            )
+            legend_below(figure, 1 if len(chosen) == 1 else 2)
     return figure
+
+
+def _series(
+    runs: xr.Dataset | Mapping[str, xr.Dataset], path: xr.Dataset | None, x: Word
+) -> list[Series]:
+    """All that is drawn, simulations first."""
+    named = _named(runs)
+    if isinstance(runs, xr.Dataset) and path is not None and _kind(path) == SIMULATION:
+        words = _difference(runs, path)
+        named = {f"SGD, {word}": part for word, part in zip(words, (runs, path), strict=True)}
+        path = None
+    # what a caller gives as runs is drawn as runs, be it a single one without that dim
+    kinds = {name: SIMULATION if part is runs else _kind(part) for name, part in named.items()}
+    simulations = [(name, part) for name, part in named.items() if kinds[name] == SIMULATION]
+    lines = [(name, part, repr(name)) for name, part in named.items() if kinds[name] != SIMULATION]
+    if path is not None:
+        lines.append(("limit paths" if "run" in path.dims else "limit, dim → ∞", path, "path"))
+    clock = _clock([part for _, part in simulations], x) if lines else None
+    found = [
+        Series(part, name, SIMULATION, place=i, after=len(simulations) - 1 - i, x=x)
+        for i, (name, part) in enumerate(simulations)
+    ]
+    for name, part, told in lines:
+        kind = PATHS if "run" in part.dims else LIMIT
+        place = sum(one.kind == kind for one in found)
+        found.append(Series(part, name, kind, place=place, x=x, clock=clock, told=told))
+    return found
+
+
+def _named(runs: xr.Dataset | Mapping[str, xr.Dataset]) -> dict[str, xr.Dataset]:
+    """Results by what the legend calls them."""
+    if isinstance(runs, xr.Dataset):
+        return {"SGD": runs}
+    if not isinstance(runs, Mapping) or not runs:
+        raise _checks.InputError(
+            f"runs={type(runs).__name__} is not allowed: runs must be a Dataset, or one or more of "
+            "them in a dict by name"
+        )
+    named: dict[str, xr.Dataset] = {}
+    for name, part in runs.items():
+        if not isinstance(part, xr.Dataset):
+            raise _checks.InputError(
+                f"runs[{name!r}] of type {type(part).__name__} is not allowed: it must be a Dataset"
+            )
+        named[str(name)] = part
+    return named
+
+
+def _kind(dataset: xr.Dataset) -> str:
+    return LIMIT if dataset.attrs.get("kind") in ("limit", "paths") else SIMULATION
+
+
+def _difference(first: xr.Dataset, second: xr.Dataset) -> tuple[str, str]:
+    """What tells two simulations apart, in one word each."""
+    for name in ("method", "dim", "step", "batch", "momentum", "seed"):
+        values = [part.attrs.get(name) for part in (first, second)]
+        if values[0] != values[1] and None not in values:
+            one, other = (str(value) if name == "method" else f"{name} {value}" for value in values)
+            return one, other
+    return "first", "second"
+
+
+def _clock(simulations: Sequence[xr.Dataset], x: Word) -> xr.Dataset | None:
+    """The simulation whose samples are those of the limit, if all have the same."""
+    if x == "time" or not simulations:
+        return None
+    ends = [(float(along(part, x)[-1]), float(part["time"][-1])) for part in simulations]
+    rates = [samples / time if time > 0 else np.nan for samples, time in ends]
+    if not np.allclose(rates, rates[0], rtol=0.01, equal_nan=True):
+        raise _checks.InputError(
+            "x='samples' is not allowed for a limit beside simulations with different numbers of "
+            "samples per time: it is not known which are its own"
+        )
+    return simulations[0]
+
+
+def _shared(parts: Sequence[xr.Dataset]) -> xr.Dataset:
+    """A result to make a caption of: what all have in common."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0].attrs if parts else {}
+    same = {k: x for k, x in first.items() if all(part.attrs.get(k) == x for part in parts)}
+    return xr.Dataset(attrs=same)
 
 
 def _chosen(runs: xr.Dataset, wanted: Word | Sequence[Word] | None) -> list[str]:
@@ -108,64 +200,10 @@ def _panels(
     return figure, list(grid[:count])
 
 
-def _label(panels: list[Axes], names: list[str], columns: int) -> None:
-    """Name both axes; time only on the lowest panel of each column."""
+def _label(panels: list[Axes], names: list[str], columns: int, along: str) -> None:
+    """Name both axes; the horizontal one only on the lowest panel of each column."""
     for number, (panel, name) in enumerate(zip(panels, names, strict=True)):
         panel.set_ylabel(symbol(name))
         if number + columns >= len(panels):
-            panel.set_xlabel(style.TIME_LABEL, fontsize="medium")
+            panel.set_xlabel(along, fontsize="medium")
             panel.tick_params(labelbottom=True)  # the panel below may be one that was removed
-
-
-def _draw_runs(panel: Axes, values: xr.DataArray, diverged: int) -> None:
-    summary = ensemble(values)
-    count = values.sizes["run"]
-    label = "SGD, " + describe("mean of", count, diverged)
-    if summary is None:
-        panel.plot([], [], "o", color=style.SIMULATION, label=label)
-        return
-    time, mean = summary.time, summary.mean
-    shown = np.unique(np.linspace(0, len(time) - 1, _MARKERS).round().astype(int)).tolist()
-    panel.plot(
-        time,
-        mean,
-        linestyle="none",
-        marker="o",
-        markersize=4.5,
-        markerfacecolor="white",
-        markeredgewidth=1.3,
-        markevery=shown,
-        color=style.SIMULATION,
-        label=label,
-        zorder=4,
-    )
-    if count > 1:
-        for width, alpha, text in (
-            (summary.deviation, 0.2, "± 1 standard deviation"),
-            (2 * summary.error, 0.5, "± 2 standard errors of the mean"),
-        ):
-            low, high = mean - width, mean + width
-            panel.fill_between(
-                time, low, high, color=style.SIMULATION, alpha=alpha, linewidth=0, label=text
-            )
-
-
-def _draw_path(panel: Axes, path: xr.Dataset, name: str) -> None:
-    kept, diverged = finished(path)
-    values = select(kept, name, argument="statistics (for path)")
-    summary = ensemble(values)
-    if "run" not in path.dims and summary is not None:
-        panel.plot(summary.time, summary.mean, color=style.LIMIT, label="limit, dim → ∞", zorder=3)
-        return
-    label = "limit paths, " + describe("mean of", values.sizes["run"], diverged)
-    if summary is None:
-        panel.plot([], [], color=style.PATHS, label=label)
-        return
-    panel.plot(summary.time, summary.mean, color=style.PATHS, label=label, zorder=3)
-    if values.sizes["run"] == 1:
-        return
-    for sign, text in ((-1, "± 1 standard deviation of the paths"), (1, None)):
-        edge = summary.mean + sign * summary.deviation
-        panel.plot(
-            summary.time, edge, color=style.PATHS, linestyle="--", linewidth=1, label=text, zorder=3
-        )

@@ -9,20 +9,21 @@ from sgdlimits import _checks
 from sgdlimits.plot.style import figure_style
 from sgdlimits.results import replacing
 
-_SUFFIXES = (".png", ".svg")
+# A file carries its date unless told otherwise; that of the program that wrote it stays.
+_METADATA = {".png": None, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure to ``path``, a ``.png`` or an ``.svg`` file.
+    """Write a figure to ``path``, a ``.png``, ``.pdf`` or ``.svg`` file.
 
     Missing folders are made. An existing picture is replaced once the new one is complete.
     """
     target = Path(path)
-    if target.suffix not in _SUFFIXES:
-        allowed = " or ".join(_SUFFIXES)
+    suffix = target.suffix.lower()
+    if suffix not in _METADATA:
+        *others, last = _METADATA
+        allowed = f"{', '.join(others)} or {last}"
         raise _checks.InputError(f"path={str(path)!r} is not allowed: path must end in {allowed}")
-    form = target.suffix.removeprefix(".")
+    form, metadata = suffix.removeprefix("."), _METADATA[suffix]
     with replacing(target) as temporary, figure_style():
-        # An SVG carries its date unless told otherwise.
-        metadata = {"Date": None} if form == "svg" else None
         figure.savefig(temporary, format=form, metadata=metadata)

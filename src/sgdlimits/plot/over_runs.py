@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from sgdlimits import _checks
 from sgdlimits._types import Flag, Number, WholeNumber, Word
 from sgdlimits.plot import style
+from sgdlimits.plot._along import along, label_of
 from sgdlimits.plot._axes import one_panel
 from sgdlimits.plot._ensemble import describe
 from sgdlimits.plot.symbols import symbol
@@ -25,6 +26,7 @@ def runs(
     color: Word = style.SIMULATION,
     most: WholeNumber = 25,
     limit: xr.DataArray | None = None,
+    x: Word | None = None,
     axes: Axes | None = None,
 ) -> Figure:
     """Draw single runs of a statistic as thin lines, with one entry in the legend for all of them.
@@ -37,6 +39,7 @@ def runs(
         most: at most so many runs are drawn, the first ones; a run that diverges ends where it
             does.
         limit: the same statistic of a solution of the limit, a line on top of the runs.
+        x: "samples" for samples on the horizontal axis in place of time.
         axes: draw in these axes in place of a new figure.
 
     Returns:
@@ -47,7 +50,7 @@ def runs(
     >>> len(figure.axes[0].lines), figure.axes[0].get_legend_handles_labels()[1]
     (25, ['SGD, 25 of 30 runs'])
     """
-    table, along = _table(values)
+    table, positions = _table(values, x)
     shown = table[: _checks.integer("most", most, least=1)]
     few = f"{len(shown)} of" if len(shown) < len(table) else ""
     text = _label(label, few, table)
@@ -61,12 +64,13 @@ def runs(
     with style.figure_style():
         figure, panel = one_panel(axes, (5.6, 3.8))
         finite = np.where(np.isfinite(shown), shown, np.nan)
-        lines = panel.plot(along, finite.T, color=color, linewidth=0.7, alpha=alpha)
+        lines = panel.plot(positions, finite.T, color=color, linewidth=0.7, alpha=alpha)
         lines[0].set_label(text)
         if limit is not None:
             look: Any = {"color": style.LIMIT, "linewidth": 1.2, "zorder": 3}
-            panel.plot(limit[other], limit, label="limit, dim → ∞", **look)
-        _finish(panel, values, alone=axes is None)
+            where = limit[other] if x is None else along(limit, x, like=values)
+            panel.plot(where, limit, label="limit, dim → ∞", **look)
+        _finish(panel, values, x, alone=axes is None)
     return figure
 
 
@@ -78,6 +82,7 @@ def band(
     label: Word | None = None,
     color: Word = style.SIMULATION,
     size: Number = 4.5,
+    x: Word | None = None,
     axes: Axes | None = None,
 ) -> Figure:
     """Draw the mean over runs of a statistic as points, with its spread as a band.
@@ -93,6 +98,7 @@ def band(
         label: of the legend, in place of "SGD, mean of 200 runs ± 2 standard errors".
         color: of points and band.
         size: of the points: means that agree are told apart if the larger ones are drawn first.
+        x: "samples" for samples on the horizontal axis in place of time.
         axes: draw in these axes in place of a new figure.
 
     Returns:
@@ -105,7 +111,7 @@ def band(
     """
     _checks.choice("spread", spread, list(_SPREADS))
     size = _checks.positive("size", size)
-    table, along = _table(values)
+    table, positions = _table(values, x)
     text = _label(label, "mean of", table, f" {_SPREADS[spread]}")
     kept = table[np.all(np.isfinite(table), axis=1)]
     with style.figure_style():
@@ -117,22 +123,22 @@ def band(
             width = kept.std(axis=0, ddof=1) if len(kept) > 1 else np.zeros_like(mean)
             if spread == "error":
                 width = 2 * width / np.sqrt(len(kept))
-            marks = _even(along, logarithmic=panel.get_xscale() == "log")
+            marks = _even(positions, logarithmic=panel.get_xscale() == "log")
             look: Any = {"color": color, "markersize": size, "linestyle": "none", "marker": "o"}
             look |= {"markerfacecolor": "white", "markeredgewidth": 1.3, "zorder": 4}
             if _checks.flag("bars", bars):
                 look |= {"capsize": 2.5, "label": text}
-                panel.errorbar(along[marks], mean[marks], width[marks], **look)
+                panel.errorbar(positions[marks], mean[marks], width[marks], **look)
             else:
-                panel.plot(along[marks], mean[marks], label=text, **look)
+                panel.plot(positions[marks], mean[marks], label=text, **look)
                 low, high = mean - width, mean + width
-                panel.fill_between(along, low, high, color=color, alpha=0.3, linewidth=0)
-        _finish(panel, values, alone=axes is None)
+                panel.fill_between(positions, low, high, color=color, alpha=0.3, linewidth=0)
+        _finish(panel, values, x, alone=axes is None)
     return figure
 
 
-def _table(values: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
-    """The values as an array (run, other dim), and the other dim's coordinates."""
+def _table(values: xr.DataArray, x: Word | None) -> tuple[np.ndarray, np.ndarray]:
+    """The values as an array (run, other dim), and where its entries are along the axis."""
     dims = [str(dim) for dim in values.dims]
     if len(dims) != 2 or "run" not in dims or values.size == 0:
         raise _checks.InputError(
@@ -140,7 +146,10 @@ def _table(values: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
             "dim, and not empty; choose one entry of the others by values.sel or values.isel"
         )
     (other,) = set(dims) - {"run"}
-    return values.transpose("run", other).values.astype(float), values[other].values
+    if x is not None and other != "time":
+        raise _checks.InputError(f"x={x!r} is not allowed for values over {other}: it is for time")
+    positions = values[other].values if x is None else along(values, x)
+    return values.transpose("run", other).values.astype(float), positions
 
 
 def _label(label: str | None, word: str, table: np.ndarray, after: str = "") -> str:
@@ -151,21 +160,21 @@ def _label(label: str | None, word: str, table: np.ndarray, after: str = "") -> 
     return "SGD, " + describe(word, count, lost).strip() + (after if count > 1 else "")
 
 
-def _even(along: np.ndarray, *, logarithmic: bool) -> np.ndarray:
+def _even(positions: np.ndarray, *, logarithmic: bool) -> np.ndarray:
     """Positions of at most 16 entries, evenly spread on a linear or on a logarithmic axis."""
-    possible = np.flatnonzero(along > 0) if logarithmic else np.arange(len(along))
+    possible = np.flatnonzero(positions > 0) if logarithmic else np.arange(len(positions))
     if len(possible) <= _MARKS:
         return possible
-    scaled = np.log(along[possible]) if logarithmic else along
+    scaled = np.log(positions[possible]) if logarithmic else positions
     wanted = np.linspace(scaled[0], scaled[-1], _MARKS)
     nearest = np.abs(scaled[:, None] - wanted).argmin(axis=0)
     return np.asarray(possible[np.unique(nearest)])
 
 
-def _finish(panel: Axes, values: xr.DataArray, *, alone: bool) -> None:
+def _finish(panel: Axes, values: xr.DataArray, x: Word | None, *, alone: bool) -> None:
     """Name the axes; the vertical one only in a figure of our own."""
     (other,) = {str(dim) for dim in values.dims} - {"run"}
-    panel.set_xlabel(style.TIME_LABEL if other == "time" else symbol(other))
+    panel.set_xlabel(label_of(x or "time") if other == "time" else symbol(other))
     if alone:
         panel.xaxis.label.set_fontsize("medium")
         panel.set_ylabel(symbol(str(values.name)) if values.name else "")

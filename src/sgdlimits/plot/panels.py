@@ -170,7 +170,7 @@ def facets(
     return figure
 
 
-def _across(count: int, columns: int | None) -> int:
+def _across(count: int, columns: WholeNumber | None) -> int:
     if columns is not None:
         return min(_checks.integer("columns", columns, least=1), count)
     return {1: 1, 2: 2, 4: 2}.get(count, 3)

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from sgdlimits import _checks
 from sgdlimits._types import Numbers, Numeric, WholeNumber, Word
 from sgdlimits.plot import style
+from sgdlimits.plot._along import along, label_of
 from sgdlimits.plot._axes import given_panels, one_panel
 
 _MATRICES = {"hessian": "Hessian", "gradient": "gradient matrix"}
@@ -56,35 +57,41 @@ def spectrum(
 
 
 def eigenvalues_over_time(
-    tracked: xr.Dataset,
-    block: Word,
+    tracked: xr.Dataset | None = None,
+    block: Word | None = None,
     matrix: Word = "hessian",
     predicted: xr.Dataset | None = None,
     axes: Axes | None = None,
+    *,
+    x: Word = "time",
 ) -> Figure:
     """Draw the leading eigenvalues of a block over time, with what is predicted of them.
 
     Outliers are predicted and the bulk; of a readout block, which has no bulk, all eigenvalues and
-    the threshold beyond which they are outliers.
+    the threshold beyond which they are outliers. Either of the two may be drawn alone.
 
     Args:
-        tracked: a result of :func:`sgdlimits.spectra.track`, or of a Tracker.
-        block: such as ``"W0W0"`` or ``"vv"``.
-        matrix: "hessian" or "gradient".
+        tracked: a result of :func:`sgdlimits.spectra.track`, or of a Tracker; or None.
+        block: such as ``"W0W0"`` or ``"vv"``: of ``tracked``, for a prediction has only one.
+        matrix: "hessian" or "gradient", likewise.
         predicted: the Dataset of :func:`sgdlimits.spectra.effective_path`, or None.
         axes: draw in these axes in place of a new figure.
+        x: what is on the horizontal axis, "time" or "samples".
 
     Returns:
         The figure; :func:`sgdlimits.plot.save` writes it.
     """
+    if tracked is None:
+        return _prediction_alone(predicted, axes, x)
     chosen = _chosen(tracked, matrix, block)
+    positions = along(tracked, x)
     values = chosen.eigenvalues.transpose("time", "rank").values
     with style.figure_style():
         figure, panel = one_panel(axes, (5.6, 3.8))
         if "spectrum" in chosen:
             bulk = chosen.spectrum.transpose("time", "index").values
             panel.plot(
-                chosen.time,
+                positions,
                 bulk,
                 ".",
                 color="0.75",
@@ -93,11 +100,11 @@ def eigenvalues_over_time(
                 label="all eigenvalues",
             )
         panel.plot(
-            chosen.time, values, "o", color=style.SIMULATION, ms=3.5, label="leading eigenvalues"
+            positions, values, "o", color=style.SIMULATION, ms=3.5, label="leading eigenvalues"
         )
         if predicted is not None:
-            outlier_curves(predicted, axes=panel)
-        panel.set(xlabel=_time(tracked), ylabel=f"eigenvalues, {_MATRICES[matrix]} {block}")
+            _draw_prediction(panel, predicted, along(predicted, x, like=tracked))
+        panel.set(xlabel=label_of(x, tracked), ylabel=_eigenvalues(matrix, block))
         _legend(panel)
         if axes is None:
             style.put_caption(figure, style.caption(tracked))
@@ -105,7 +112,11 @@ def eigenvalues_over_time(
 
 
 def outlier_curves(
-    predicted: xr.Dataset, transitions: Numeric = (), axes: Axes | None = None
+    predicted: xr.Dataset,
+    transitions: Numeric = (),
+    axes: Axes | None = None,
+    *,
+    x: Word = "time",
 ) -> Figure:
     """Draw the effective outliers of a block over time on top of its bulk.
 
@@ -116,34 +127,33 @@ def outlier_curves(
         transitions: pairs (time, change) for lines where outliers leave the bulk, change > 0, or
             enter it: of the ``transitions`` that :func:`sgdlimits.spectra.effective_path` returns.
         axes: draw in these axes in place of a new figure.
+        x: what is on the horizontal axis, "time" or "samples", of which a prediction knows if its
+            coordinate ``samples`` tells.
 
     Returns:
         The figure; :func:`sgdlimits.plot.save` writes it.
     """
-    time = predicted.time.values
+    positions = along(predicted, x)
     with style.figure_style():
         figure, panel = one_panel(axes, (5.6, 3.8))
-        if "low" in predicted:
-            look: Any = {"color": "0.6", "alpha": 0.25, "lw": 0, "label": "effective bulk"}
-            panel.fill_between(time, predicted.low, predicted.high, **look)
-        else:
-            others = predicted.eigenvalues.transpose("time", "index").values
-            panel.plot(time, others, color="0.6", lw=0.7, label="effective eigenvalues")
-            panel.plot(time, predicted.threshold, "k:", lw=1.0, label="threshold of outliers")
-        curves = predicted.outliers.transpose("time", "rank").values
-        panel.plot(time, curves, color=style.LIMIT, lw=1.3, label="effective outliers")
+        _draw_prediction(panel, predicted, positions)
         for when, change in _checks.array("transitions", transitions, None).reshape(-1, 2):
             verb, dashes = ("enters", "--") if change < 0 else ("leaves", ":")
             label = f"an outlier {verb} the bulk"
-            panel.axvline(when, color=style.PATHS, lw=1, ls=dashes, label=label)
-        panel.set(xlabel=style.TIME_LABEL, ylabel="eigenvalue")
+            where = float(np.interp(when, predicted.time, positions))
+            panel.axvline(where, color=style.PATHS, lw=1, ls=dashes, label=label)
+        panel.set(xlabel=label_of(x), ylabel="eigenvalue")
         if axes is None:
             _legend(panel)
     return figure
 
 
 def alignment(
-    tracked: xr.Dataset, blocks: Sequence[Word] | None = None, axes: Any = None
+    tracked: xr.Dataset,
+    blocks: Sequence[Word] | None = None,
+    axes: Any = None,
+    *,
+    x: Word = "time",
 ) -> Figure:
     """Draw over time how the weights of each block align with its leading eigenvectors.
 
@@ -151,11 +161,13 @@ def alignment(
         tracked: a result of :func:`sgdlimits.spectra.track`, or of a Tracker.
         blocks: names of blocks, all of them by default.
         axes: one for each matrix, in place of a new figure.
+        x: what is on the horizontal axis, "time" or "samples".
 
     Returns:
         The figure; :func:`sgdlimits.plot.save` writes it.
     """
     names = [str(name) for name in tracked.block.values] if blocks is None else list(blocks)
+    positions = along(tracked, x)
     with style.figure_style():
         matrices = [str(matrix) for matrix in tracked.matrix.values]
         if axes is None:
@@ -167,8 +179,8 @@ def alignment(
         for panel, matrix in zip(panels, matrices, strict=True):
             for name in names:
                 chosen = _chosen(tracked, matrix, name)
-                panel.plot(chosen.time, chosen.alignment, "o-", ms=3, lw=1.1, label=name)
-            panel.set(xlabel=_time(tracked), title=_MATRICES[matrix], ylim=(0, 1.03))
+                panel.plot(positions, chosen.alignment, "o-", ms=3, lw=1.1, label=name)
+            panel.set(xlabel=label_of(x, tracked), title=_MATRICES[matrix], ylim=(0, 1.03))
         panels[0].set_ylabel("alignment with leading eigenvectors")
         if len(names) <= 12:
             panels[-1].legend(ncols=2, fontsize=8)
@@ -211,7 +223,38 @@ def eigenvectors(vectors: Numeric, marked: Numbers = (), axes: Axes | None = Non
     return figure
 
 
-def _chosen(tracked: xr.Dataset, matrix: str, block: str) -> xr.Dataset:
+def _prediction_alone(predicted: xr.Dataset | None, axes: Axes | None, x: Word) -> Figure:
+    if predicted is None or predicted.attrs.get("kind") != "effective spectra":
+        raise _checks.InputError(
+            f"predicted={'None' if predicted is None else 'a Dataset of another kind'} is not "
+            "allowed without tracked: predicted must be the Dataset of effective_path"
+        )
+    figure = outlier_curves(predicted, axes=axes, x=x)
+    panel = figure.axes[0] if axes is None else axes
+    panel.set_ylabel(_eigenvalues(predicted.attrs["matrix"], predicted.attrs["block"]))
+    if axes is None:
+        style.put_caption(figure, style.caption(predicted))
+    return figure
+
+
+def _draw_prediction(panel: Axes, predicted: xr.Dataset, x: np.ndarray) -> None:
+    """Bulk and outliers; of a readout block all eigenvalues and the threshold of outliers."""
+    if "low" in predicted:
+        look: Any = {"color": "0.6", "alpha": 0.25, "lw": 0, "label": "effective bulk"}
+        panel.fill_between(x, predicted.low, predicted.high, **look)
+    else:
+        others = predicted.eigenvalues.transpose("time", "index").values
+        panel.plot(x, others, color="0.6", lw=0.7, label="effective eigenvalues")
+        panel.plot(x, predicted.threshold, "k:", lw=1.0, label="threshold of outliers")
+    curves = predicted.outliers.transpose("time", "rank").values
+    panel.plot(x, curves, color=style.LIMIT, lw=1.3, label="effective outliers")
+
+
+def _eigenvalues(matrix: str, block: str | None) -> str:
+    return f"eigenvalues, {_MATRICES[matrix]} {block}"
+
+
+def _chosen(tracked: xr.Dataset, matrix: str, block: str | None) -> xr.Dataset:
     if tracked.attrs.get("kind") != "spectra":
         raise _checks.InputError(
             f"tracked of kind {tracked.attrs.get('kind')!r} is not allowed: it must come from track"
@@ -219,10 +262,6 @@ def _chosen(tracked: xr.Dataset, matrix: str, block: str) -> xr.Dataset:
     _checks.choice("matrix", matrix, [str(name) for name in tracked.matrix.values])
     _checks.choice("block", block, [str(name) for name in tracked.block.values])
     return tracked.sel(matrix=matrix, block=block)
-
-
-def _time(tracked: xr.Dataset) -> str:
-    return str(tracked.attrs.get("time_label", style.TIME_LABEL))
 
 
 def _legend(panel: Axes) -> None:

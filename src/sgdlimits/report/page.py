@@ -1,4 +1,4 @@
-"""The page: a summary, all checks, the errata, each experiment in full, and the references."""
+"""The page: a summary, each experiment with its picture, the errata, all checks, references."""
 
 import base64
 import io
@@ -30,9 +30,10 @@ def write_page(outcomes: Sequence[Outcome], path: Path) -> None:
         [
             f"<header><h1>{TITLE}</h1>{_summary(records)}</header>",
             _problems([outcome.error for outcome in outcomes if outcome.error]),
-            _all_checks(records),
-            _errata(records),
+            _failures(records),
             *(_section(folder, record) for folder, record in finished),
+            _errata(records),
+            _all_checks(records),
             _references(records),
             _footer(records),
         ]
@@ -51,14 +52,15 @@ def write_page(outcomes: Sequence[Outcome], path: Path) -> None:
 def _summary(records: Sequence[dict[str, Any]]) -> str:
     count = Counter(check["status"] for record in records for check in record["checks"])
     seconds = sum(record["seconds"]["all"] for record in records)
-    told = [f"{len(records)} experiments", f"{count.total()} checks"]
+    told = [f"{len(records)} experiments", f'<a href="#checks">{count.total()} checks</a>']
+    errata = ' · <a href="#errata">misprints in the papers</a>' if count["erratum"] else ""
     verdicts = "".join(
         f'<span class="{status if count[status] else "none"}">'
         f"{MARKS[status].split()[0]} {count[status]} {word}</span>"
         for status, word in (("passed", "passed"), ("erratum", "errata"), ("failed", "failed"))
     )
     return (
-        f'<p class="told">{" · ".join(told)} · {seconds:.0f} s of work</p>'
+        f'<p class="told">{" · ".join(told)}{errata} · {seconds:.0f} s of work</p>'
         f'<p class="verdicts">{verdicts}</p>'
         "<p>Each check compares a number that a paper claims or the theory predicts with one that "
         "was measured. The tolerance is such that a true statement fails once in ten thousand "
@@ -74,9 +76,24 @@ def _problems(errors: Sequence[str]) -> str:
     return f'<section class="problems"><h2>Not shown</h2><ul>{items}</ul></section>'
 
 
+def _failures(records: Sequence[dict[str, Any]]) -> str:
+    """What is looked for first, and would be far below."""
+    items = [
+        f'<li><a href="#{escape(record["name"])}">{escape(record["name"])}</a>: '
+        f"{escape(check['name'])} is {_number(check['measured'])}, "
+        f"{_number(check['expected'])} was expected</li>"
+        for record in records
+        for check in record["checks"]
+        if check["status"] == "failed"
+    ]
+    if not items:
+        return ""
+    return f'<section class="problems"><h2>Failed</h2><ul>{"".join(items)}</ul></section>'
+
+
 def _all_checks(records: Sequence[dict[str, Any]]) -> str:
     rows = "".join(_row(check, record) for record in records for check in record["checks"])
-    return f"<section><h2>All checks</h2>{_table(rows, with_name=True)}</section>"
+    return f'<section id="checks"><h2>All checks</h2>{_table(rows, with_name=True)}</section>'
 
 
 def _table(rows: str, *, with_name: bool) -> str:
@@ -121,7 +138,10 @@ def _errata(records: Sequence[dict[str, Any]]) -> str:
     ]
     if not items:
         return ""
-    return f"<section><h2>Where the papers misprint</h2><ul>{''.join(items)}</ul></section>"
+    return (
+        '<section id="errata"><h2>Where the papers misprint</h2>'
+        f"<ul>{''.join(items)}</ul></section>"
+    )
 
 
 def _section(folder: Path, record: dict[str, Any]) -> str:

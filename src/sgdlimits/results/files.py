@@ -70,8 +70,9 @@ def replacing(target: Path) -> Iterator[Path]:
     temporary = target.with_name(f".{target.stem}.{token}.new{target.suffix}")
     old = target.with_name(f".{target.stem}.{token}.old{target.suffix}")
     try:
-        yield temporary
-        _disk.sync(temporary)
+        with _disk.writing(target):
+            yield temporary
+            _disk.sync(temporary)
         if temporary.is_dir() and target.is_dir():
             os.rename(target, old)
         os.replace(temporary, target)

@@ -1,5 +1,8 @@
 """Learning problems: data law, network, loss, ridge, constraint. Nothing else."""
 
+from typing import TYPE_CHECKING, NoReturn
+
+from sgdlimits._names import missing
 from sgdlimits.tasks.base import Task
 from sgdlimits.tasks.binary_mixture import BinaryMixture
 from sgdlimits.tasks.custom import MultiIndexTask
@@ -30,3 +33,8 @@ __all__ = [
     "TeacherStudent",
     "XorMixture",
 ]
+
+if not TYPE_CHECKING:  # static checkers know by themselves what is not here
+
+    def __getattr__(name: str) -> NoReturn:
+        raise missing("sgdlimits.tasks", name, __all__)

@@ -3,24 +3,39 @@
 import abc
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
-from sgdlimits._types import State, StateLike, WholeNumber
+from sgdlimits._names import did_you_mean, explain, explained
+from sgdlimits._types import Number, Numeric, State, StateLike, WholeNumber
+from sgdlimits.tasks.initial import InitialLaw
 from sgdlimits.tasks.layout import Layout
 
 BLOCK = 512  # random states that are drawn together
 
 
 class _Quiet(type(eqx.Module)):  # type: ignore[misc]
-    """Leaves the machinery of equinox out of ``help(task)``, which lists what ``dir`` does."""
+    """Leaves the machinery of equinox out of ``help(task)``, which lists what ``dir`` does.
+
+    A call with arguments that the task does not have says which were meant.
+    """
 
     def __dir__(cls) -> list[str]:
         return [name for name in super().__dir__() if name == "__init__" or name[0] != "_"]
+
+    if not TYPE_CHECKING:  # static checkers read the arguments of __init__
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            """Make a task."""
+            try:
+                return super().__call__(*args, **kwargs)
+            except TypeError:
+                explain(cls.__init__, cls.__name__, (cls, *args), kwargs)
+                raise
 
 
 class Task(eqx.Module, metaclass=_Quiet):
@@ -70,6 +85,14 @@ class Task(eqx.Module, metaclass=_Quiet):
         """Raise InputError if a state with the right names and shapes cannot occur."""
         self.layout.check(state, argument)
 
+    # --- only needed where random states may have another law -----------------------------------
+
+    def with_law(self, states: State, law: InitialLaw) -> State:
+        """What the draws of :meth:`draw_states` are under another law; refuse what is not there."""
+        reasons = dict.fromkeys(law._fields, "draws its random states with one law only")
+        law.without(reasons, type(self).__name__)
+        return states
+
     # --- only needed where random states do not lead to all rest points -------------------------
 
     def search_states(self, count: int, seed: int) -> State:
@@ -89,21 +112,51 @@ class Task(eqx.Module, metaclass=_Quiet):
         """Shape of each summary statistic, by name, in the order of the flat coordinates."""
         return self.layout.shapes
 
-    def random_state(self, dim: WholeNumber, seed: WholeNumber) -> State:
+    @explained
+    def random_state(
+        self,
+        dim: WholeNumber,
+        seed: WholeNumber,
+        *,
+        runs: WholeNumber | range | None = None,
+        readout: Numeric | None = None,
+        scale: Number | None = None,
+        overlap: Numeric | None = None,
+    ) -> State:
         """Draw the statistics of random weights: W ~ N(0, I/dim), v ~ N(0, I).
 
-        On the sphere the rows of W are uniform. The same seed gives the state from which run 0 of
-        ``simulate(..., seed=seed)`` starts.
+        On the sphere the rows of W are uniform. The same seed gives the states from which the runs
+        of ``simulate(..., seed=seed)`` start, and the same randomness whatever law is asked for.
 
         Args:
             dim: the data dimension d.
             seed: a whole number.
+            runs: how many states, along a leading axis, or the numbers of some of them as a range.
+                State i is the same whatever the others are. By default one state without that axis,
+                which is state 0.
+            readout: where the readout starts, a number or one for each neuron, in place of N(0, I):
+                1 in appendix I of AKLS23.
+            scale: W ~ N(0, scale·I/dim): 1/precision in Proposition 4.2 of BGJ22.
+            overlap: the overlaps with the anchors, M or m, or a number for all of them: an aligned
+                start. What is orthogonal to the anchors is random as before; on the sphere its
+                directions are, and norms are what is left of 1.
 
         Returns:
             The state, a dict of float64 arrays.
+
+        >>> import sgdlimits as sl
+        >>> task = sl.tasks.PhaseRetrieval(width=2, readout="trained")
+        >>> starts = task.random_state(1000, seed=0, runs=3, readout=1.0, overlap=0.1)
+        >>> starts["v"].tolist(), starts["M"].shape, starts["R"][:, 0, 0].round(12)
+        ([[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]], (3, 2, 1), array([0.99, 0.99, 0.99]))
         """
-        states = self.random_states(dim, seed, runs=range(1))
-        return {name: value[0] for name, value in states.items()}
+        several = runs is not None
+        if not isinstance(runs, range):
+            runs = range(_checks.integer("runs", runs, least=1) if several else 1)
+        states = self.random_states(dim, seed, runs)
+        law = InitialLaw(readout, scale, overlap)
+        states = states if law.usual else self.with_law(states, law)
+        return states if several else {name: value[0] for name, value in states.items()}
 
     def random_states(self, dim: WholeNumber, seed: WholeNumber, runs: range) -> State:
         """Draw one state for each run; run i is the same whatever the other runs are.
@@ -124,7 +177,7 @@ class Task(eqx.Module, metaclass=_Quiet):
 
     def check_dim(self, dim: WholeNumber) -> int:
         """Return ``dim`` if this task exists in that dimension, else raise InputError."""
-        if isinstance(dim, int | np.integer) and dim < self.smallest_dim:
+        if _checks.is_whole(dim) and dim < self.smallest_dim:
             raise _checks.InputError(
                 f"dim={dim} is not allowed: {type(self).__name__} needs dim >= {self.smallest_dim}"
             )
@@ -194,9 +247,10 @@ class Task(eqx.Module, metaclass=_Quiet):
         for name, value in changes.items():
             if name not in arguments:
                 known = dict.fromkeys([*arguments, *self.parameters()])
+                told = f"the parameters of {type(self).__name__} are {', '.join(known)}"
+                hint = did_you_mean(name, known)
                 raise _checks.InputError(
-                    f"{name}={value!r} is not allowed: "
-                    f"the parameters of {type(self).__name__} are {', '.join(known)}"
+                    f"{name}={value!r} is not allowed: " + "; ".join(filter(None, [told, hint]))
                 )
         return type(self)(**(arguments | changes))
 

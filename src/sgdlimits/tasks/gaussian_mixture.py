@@ -40,14 +40,14 @@ class GaussianMixture(MultiIndexFamily):
     ):
         self.classes = _checks.integer("classes", classes, least=2)
         if means_gram is not None:
-            means_gram = _checks.gram("means_gram", means_gram, classes)
+            means_gram = _checks.gram("means_gram", means_gram, self.classes)
         super().__init__(
-            width=classes,
-            anchors=tuple(f"mu{c}" for c in range(classes)),
+            width=self.classes,
+            anchors=tuple(f"mu{c}" for c in range(self.classes)),
             gram=means_gram,
-            means=np.eye(classes),
+            means=np.eye(self.classes),
             weights=weights,
-            labels=np.arange(classes),
+            labels=np.arange(self.classes),
             precision=precision,
             ridge=ridge,
             kinks="none",

@@ -12,9 +12,21 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
-from sgdlimits._types import Flag, Index, Matrix, Number, Numbers, Real, State, WholeNumber, Word
+from sgdlimits._types import (
+    Flag,
+    Index,
+    Matrix,
+    Number,
+    Numbers,
+    Real,
+    Reals,
+    State,
+    WholeNumber,
+    Word,
+)
 from sgdlimits.tasks.activations import KINKS
 from sgdlimits.tasks.base import Task
+from sgdlimits.tasks.initial import InitialLaw, filled
 from sgdlimits.tasks.layout import Layout, Statistic
 
 
@@ -22,12 +34,13 @@ class Committee(NamedTuple):
     r"""Declares a squared loss between two committees, whose expectations are known exactly.
 
     loss = (loss_weight / 2) (y - f)², f = student_scale Σ_i v_i σ(s_i),
-    y = teacher_scale Σ_n σ(a_n) + √noise ε, with σ = erf(·/√2) or the square.
+    y = Σ_n teacher_scale_n σ(a_n) + √noise ε, with σ = erf(·/√2) or the square. The scale of the
+    teacher is a number, or one for each of its neurons.
     """
 
     activation: str
     student_scale: float
-    teacher_scale: float
+    teacher_scale: Reals
     noise: Real
     loss_weight: float = 1.0
 
@@ -169,6 +182,37 @@ class MultiIndexFamily(Task):
             norms = self.squared_norms(M, C @ np.swapaxes(C, -1, -2))
             scale = 1 / np.sqrt(norms)[..., None]
         return state | {"M": scale * M, "R": (scale * C) @ np.swapaxes(scale * C, -1, -2)}
+
+    def with_law(self, states: State, law: InitialLaw) -> State:
+        """The readout given, W multiplied, or its part along the anchors given.
+
+        On the sphere directions and norms are independent: R is rescaled row by row.
+        """
+        missing = {} if self.trained else {"readout": "has a fixed readout, which is no statistic"}
+        if self.spherical:
+            missing["scale"] = "has weights of norm 1, on the sphere"
+        law.without(missing, type(self).__name__)
+        changed = dict(states)
+        if law.readout is not None:
+            readout = filled("readout", law.readout, self.shapes["v"])
+            changed["v"] = np.broadcast_to(readout, states["v"].shape).copy()
+        changed["M"] = law.variance**0.5 * states["M"]
+        changed["R"] = law.variance * states["R"]
+        if law.overlap is None:
+            return changed
+        overlap = filled("overlap", law.overlap, self.shapes["M"])
+        if self.spherical:
+            inside = self.squared_norms(overlap, np.zeros(self.shapes["R"]))
+            if np.any(inside > 1 + 1e-9):
+                raise _checks.InputError(
+                    f"overlap={_checks.shown(law.overlap)} is not allowed: on the sphere "
+                    f"diag(M P⁻¹ Mᵀ) must be at most 1, and it is {_checks.shown(inside)}"
+                )
+            norms = np.sqrt(np.diagonal(states["R"], axis1=1, axis2=2))
+            factors = np.sqrt(np.maximum(1 - inside, 0.0)) / norms
+            changed["R"] = factors[:, :, None] * states["R"] * factors[:, None, :]
+        changed["M"] = np.broadcast_to(overlap, states["M"].shape).copy()
+        return changed
 
     def squared_norms(self, M: Any, R: Any) -> Any:
         """Squared norms of the rows of W: diag(M P⁻¹ Mᵀ + R)."""

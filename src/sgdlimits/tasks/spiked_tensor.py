@@ -6,6 +6,7 @@ import numpy as np
 from sgdlimits import _checks
 from sgdlimits._types import Number, Reals, State, WholeNumber
 from sgdlimits.tasks.base import Task
+from sgdlimits.tasks.initial import InitialLaw
 from sgdlimits.tasks.layout import Layout, Statistic
 
 _LAYOUT = Layout((Statistic("m"), Statistic("r2", nonnegative=True)))
@@ -62,6 +63,14 @@ class SpikedTensor(Task):
             "m": generator.normal(size=count) / dim**0.5,
             "r2": generator.chisquare(dim - 1, size=count) / dim,
         }
+
+    def with_law(self, states: State, law: InitialLaw) -> State:
+        """The vector x multiplied, or its overlap given."""
+        law.without({"readout": "has no readout"}, type(self).__name__)
+        m, r2 = law.variance**0.5 * states["m"], law.variance * states["r2"]
+        if law.overlap is not None:
+            m = np.full(m.shape, _checks.array("overlap", law.overlap, ()))
+        return {"m": m, "r2": r2}
 
     def search_states(self, count: int, seed: int) -> State:
         """Random overlaps and radii of order one: rest points may be far from random starts."""

@@ -25,7 +25,14 @@ IDLE = 0.25  # share of noise in the bounds of a limit, below which more samples
 
 
 class Closability(NamedTuple):
-    """How much of h = −𝒜u + δ𝓛u is not a function of u, for each statistic at each dim."""
+    """How much of h = −𝒜u + δ𝓛u is not a function of u, for each statistic at each dim.
+
+    Which number to trust: the ``verdict``, and of single statistics whether they are among the
+    ``open_statistics``. A share of ``unexplained`` over ``mean_square`` alone is one dim's: a small
+    one may stay as dim → ∞, and a large one vanish; ``lower`` and ``upper`` say. Where none is seen
+    trust no more than ``resolution``. Of a set that is not closed, the statistic with the largest
+    share is the one that most needs another beside it.
+    """
 
     names: tuple[str, ...]
     dims: tuple[int, ...]
@@ -80,6 +87,7 @@ class Closability(NamedTuple):
             f"  threshold {_percent(self.threshold)} of the mean square, error rate "
             f"{_percent(self.error_rate)}, {self.samples} samples"
         )
+        lines.append(f"  to trust: {self._advice}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -96,6 +104,17 @@ class Closability(NamedTuple):
         if self.samples_needed is not None:
             advice = f"about {self.samples_needed} samples would decide, set budget"
         return f"undecided: {', '.join(self.undecided_statistics)} ({advice})"
+
+    @property
+    def _advice(self) -> str:
+        if not self.open_statistics:
+            return "verdicts, for the parameters compared; shares at one dim may vanish or stay"
+        shares = self.unexplained.value[-1] / self.mean_square[-1]
+        worst = max(self.open_statistics, key=lambda name: shares[self.names.index(name)])
+        return (
+            f"'not closed', whatever the others are; {worst} has the largest share of what is "
+            "open, and most needs a statistic beside it"
+        )
 
     def _word(self, name: str) -> str:
         if name in self.open_statistics:

@@ -21,7 +21,12 @@ LEVEL = 0.01  # probability that a corrector is seen in any statistic where ther
 
 
 class CriticalStep(NamedTuple):
-    """β in δ = dim^(−β), and what it rests on."""
+    """β in δ = dim^(−β), and what it rests on.
+
+    Which number to trust: ``exponent``, and ``exponents`` of single statistics, whose errors cover
+    how the slope changes with dim. ``plain`` is the slope over these dims, often off by more than
+    its scatter shows. With two dims no trend is seen: take three, far apart.
+    """
 
     names: tuple[str, ...]
     dims: tuple[int, ...]
@@ -45,6 +50,11 @@ class CriticalStep(NamedTuple):
             else:
                 words = f"no corrector above {self.resolution[-1, i]:.2g} at dim={self.dims[-1]}"
             lines.append(f"  {name}: {words}")
+        if np.any(np.isfinite(self.exponents.value)):
+            lines.append(
+                "  to trust: exponents with their errors, which cover the trend in dim; slopes "
+                "over these dims do not"
+            )
         return "\n".join(lines)
 
 

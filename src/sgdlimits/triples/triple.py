@@ -72,8 +72,9 @@ class Triple(eqx.Module):
     @double_precision
     def statistic_names(self, dim: WholeNumber) -> tuple[str, ...]:
         """The names of the statistics, after all checks of the four functions at this dim."""
-        names = self._names_at(_checks.integer("dim", dim, least=1))
-        _check_smooth(self, dim)
+        size = _checks.integer("dim", dim, least=1)
+        names = self._names_at(size)
+        _check_smooth(self, size)
         return names
 
     def _names_at(self, dim: int) -> tuple[str, ...]:

@@ -108,9 +108,8 @@ def _residual(
     covariance = jax.scipy.linalg.block_diag(state["R"], task.gram) / task.precision
     mix = jnp.concatenate([jnp.eye(K), state["M"] @ jnp.linalg.inv(task.gram)], axis=1)
     units = jnp.concatenate([mix, jnp.eye(K + r)[K:]])
-    coefficients = jnp.concatenate(
-        [-committee.student_scale * readout, jnp.full(r, committee.teacher_scale)]
-    )
+    teacher = jnp.broadcast_to(jnp.asarray(committee.teacher_scale, float), (r,))
+    coefficients = jnp.concatenate([-committee.student_scale * readout, teacher])
     return readout, covariance, units, coefficients
 
 

@@ -85,7 +85,7 @@ def rescaled(  # noqa: D417 - a method: self needs no word
     named = [self.coordinates.index(name) for name in names]
     _check_rest("the named statistics", drift[named], allowed)
     if dim != math.inf:
-        dim = float(self.task.check_dim(dim))  # type: ignore[arg-type]
+        dim = float(self.task.check_dim(dim))
     return RescaledSDE(model, self.coordinates, names, np.asarray(vector), dim)
 
 
@@ -145,7 +145,7 @@ class RescaledSDE:
             return self._linear(times, runs, seed, init)
         return self._nonlinear(times, runs, seed, init)
 
-    def _linear(self, times: np.ndarray, runs: int, seed: int, init: Any) -> xr.DataArray:
+    def _linear(self, times: np.ndarray, runs: WholeNumber, seed: int, init: Any) -> xr.DataArray:
         fine = np.linspace(0, times[-1], (len(times) - 1) * SUBSTEPS + 1)
         path = self._path(fine)
         matrices = [_linearised(self._model, jnp.asarray(vector)) for vector in path]
@@ -161,7 +161,9 @@ class RescaledSDE:
         values[..., self._indices] = paths.values[:, ::SUBSTEPS]
         return self._labelled(values, times)
 
-    def _nonlinear(self, times: np.ndarray, runs: int, seed: int, init: Any) -> xr.DataArray:
+    def _nonlinear(
+        self, times: np.ndarray, runs: WholeNumber, seed: int, init: Any
+    ) -> xr.DataArray:
         runs, rescaled = start_of_paths(self.rescaled, runs, init)
         starts = np.tile(self._at, (runs, 1))
         starts[:, self._indices] = rescaled

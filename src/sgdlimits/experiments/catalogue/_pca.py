@@ -35,7 +35,7 @@ class Matrices(Sgd):
         The random starts have the seed plus ``start``.
         """
         runs = more * self.runs
-        starts = matrix(snr).random_states(self.dim, seed=seed + start, runs=range(runs))
+        starts = matrix(snr).random_state(self.dim, seed + start, runs=runs)
         return sl.effective_dynamics(matrix(snr)).sample_paths(
             starts, dim=self.dim, time=self.time, runs=runs, seed=seed, points=points
         )

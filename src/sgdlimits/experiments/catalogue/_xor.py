@@ -33,7 +33,7 @@ class Xor(Sgd):
 
     def small_starts(self, seed: int, width: int = 4) -> State:
         """Random starts of the limit without noise, as many as runs."""
-        return self.task(width=width).random_states(SMALL, seed=seed, runs=range(self.runs))
+        return self.task(width=width).random_state(SMALL, seed, runs=self.runs)
 
     def at_rest(self, starts: State, width: int = 4) -> xr.Dataset:
         """Where the limit without noise comes to rest; its slowest rate is 1/8 − ridge."""

@@ -63,7 +63,7 @@ class XorHiddenClasses(Readout):
         size: Any = {"runs": self.runs, "time": self.time, "points": self.points + 1}
         for batch in range(BATCHES):
             numbers = range(batch * self.runs, (batch + 1) * self.runs)
-            starts = reflected(task.random_states(self.dim, seed, runs=numbers), classes)
+            starts = reflected(task.random_state(self.dim, seed, runs=numbers), classes)
             own = seed + 10 * batch + classes
             runs = sl.simulate(task, self.dim, seed=own, init=starts, **size)
             for number in range(self.runs):
