@@ -32,6 +32,35 @@ ANSWERS = {
     "solve": "limit = sl.effective_dynamics(task)\nanswer = lambda: limit.solve(start, time=1.0)",
     "simulate": "answer = lambda: sl.simulate(task, dim=500, runs=100, time=0.1, init=start)",
 }
+FIRST = """
+import time
+import sgdlimits as sl
+sl.effective_dynamics, sl.simulate
+task = {task}
+start = task.random_state(dim=100, seed=4)
+begun = time.perf_counter()
+sl.effective_dynamics(task).solve(start, time=1.0)
+print(time.perf_counter() - begun)
+"""
+PLAIN = """
+import time
+import diffrax, jax, numpy
+jax.config.update("jax_enable_x64", True)
+begun = time.perf_counter()
+solved = jax.jit(
+    lambda start, times: diffrax.diffeqsolve(
+        diffrax.ODETerm(lambda t, u, _: -u), diffrax.Tsit5(), 0.0, 1.0, None, start,
+        saveat=diffrax.SaveAt(ts=times),
+        stepsize_controller=diffrax.PIDController(rtol=1e-9, atol=1e-12),
+    ).ys
+)
+solved(numpy.ones({size}), numpy.linspace(0, 1, 201)).block_until_ready()
+print(time.perf_counter() - begun)
+"""
+FIRST_ANSWERS = {
+    "SpikedTensor": ("sl.tasks.SpikedTensor()", 2, 1.5),
+    "XOR, width 4": ("sl.tasks.XorMixture()", 22, 3.0),
+}
 TIMED = """
 import time
 begun = time.perf_counter()
@@ -73,23 +102,35 @@ def imports_and_commands() -> Iterator[Row]:
         yield Row(f"start: {name} / import jax, fresh processes", ratio, bound, False)
 
 
+def first_answers() -> Iterator[Row]:
+    """First solutions in processes that know no program, over an ODE solver's with nothing inside."""
+    for name, (task, size, bound) in FIRST_ANSWERS.items():
+        ours, plain = [], []
+        for _ in range(REPEATS):
+            ours.append(told(FIRST.format(task=task), "")[0])
+            plain.append(told(PLAIN.format(size=size), "")[0])
+        what = f"start: first solve of {name} / of u' = -u by diffrax, nothing compiled before"
+        yield Row(what, min(ours) / min(plain), bound, False)
+
+
+def told(code: str, cache: str) -> list[float]:
+    """The numbers that a fresh process prints."""
+    output = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"SGDLIMITS_CACHE": cache},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    return [float(word) for word in output.split()]
+
+
 def second_process() -> Iterator[Row]:
     """Import and first answer of a process that finds its programs, over import and warm answer."""
     for name, answer in ANSWERS.items():
         with tempfile.TemporaryDirectory() as cache:
-
-            def times(code: str, folder: str) -> list[float]:
-                told = subprocess.run(
-                    [sys.executable, "-c", code],
-                    env=os.environ | {"SGDLIMITS_CACHE": folder},
-                    capture_output=True,
-                    text=True,
-                    check=True,
-                )
-                return [float(word) for word in told.stdout.split()]
-
             code = TIMED.format(answer=answer)
-            times(code, cache)  # compiles
-            first, warm = zip(*(times(code, cache) for _ in range(REPEATS)), strict=True)
+            told(code, cache)  # compiles
+            first, warm = zip(*(told(code, cache) for _ in range(REPEATS)), strict=True)
         what = f"start: first {name} of XOR, second process: (import + first) / (import + warm)"
         yield Row(what, min(first) / min(warm), 1.5, False)

@@ -28,7 +28,7 @@ HOPELESS = {"orthant": 300.0, "sparse": 1e3}
 SLOW = 30.0  # the same for kinds that converge more slowly
 SLOPES = 30.0  # a Jacobian may have so many times the error wanted of a drift
 SOME = 3  # vectors at which it is looked at
-UNLIKELY = 10.0  # a rule that mostly has so many times the error wanted is not tried
+UNLIKELY = 5.0  # a rule that mostly has so many times the error wanted is not tried
 WORTH = 1 / 3  # random nodes, which have no symmetry, must be better than others by this factor
 
 R = TypeVar("R", bound=Ruled)
