@@ -103,7 +103,7 @@ def imports_and_commands() -> Iterator[Row]:
 
 
 def first_answers() -> Iterator[Row]:
-    """First solutions in processes that know no program, over an ODE solver's with nothing inside."""
+    """First solutions in processes that know no program, over those of a bare ODE solver."""
     for name, (task, size, bound) in FIRST_ANSWERS.items():
         ours, plain = [], []
         for _ in range(REPEATS):
