@@ -7,7 +7,14 @@ import tempfile
 from collections.abc import Iterator
 
 from benchmarks.any_loss import linear_cost
-from benchmarks.chain import against_loops, any_dimension, many_runs, random_starts, wide_networks
+from benchmarks.chain import (
+    against_loops,
+    any_dimension,
+    batches,
+    many_runs,
+    random_starts,
+    wide_networks,
+)
 from benchmarks.limits import against_solve_ivp
 from benchmarks.paths import sample_paths
 from benchmarks.row import Row
@@ -47,6 +54,7 @@ def main() -> None:
         against_loops,
         any_dimension,
         wide_networks,
+        batches,
         random_starts,
         many_runs,
         first_call,
