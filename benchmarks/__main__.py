@@ -1,7 +1,14 @@
 """Run all benchmarks and print their ratios."""
 
 from benchmarks.any_loss import linear_cost
-from benchmarks.chain import against_loops, any_dimension, many_runs, random_starts, wide_networks
+from benchmarks.chain import (
+    against_loops,
+    any_dimension,
+    batches,
+    many_runs,
+    random_starts,
+    wide_networks,
+)
 from benchmarks.limits import against_solve_ivp
 from benchmarks.paths import sample_paths
 from benchmarks.spectra import effective_spectrum, leading_pairs
@@ -13,6 +20,7 @@ def main() -> None:
         against_loops,
         any_dimension,
         wide_networks,
+        batches,
         random_starts,
         many_runs,
         imports_and_commands,

@@ -55,10 +55,12 @@ def any_dimension() -> Iterator[Row]:
     yield Row("chain per step: dim 10⁹ / dim 10³", rates[10**9] / rates[10**3], 1.05, False)
 
 
-def one_core(task: Task) -> Callable[[int], float]:
+def one_core(task: Task, batch: int = 1) -> Callable[[int], float]:
     """Seconds of processor time for one step of one run, as a function of their number."""
     with jax.enable_x64(True):
-        process = process_of(task, method="chain", dim=DIM, moves=moves(step=0.1), first_run=0)
+        process = process_of(
+            task, method="chain", dim=DIM, moves=moves(step=0.1, batch=batch), first_run=0
+        )
         start = process.begin(task.random_state(DIM, 0, runs=process.lanes))
     words = staged(seed_words(0))
 
@@ -85,6 +87,20 @@ def wide_networks() -> Iterator[Row]:
     medium, wide = (one_core(sl.tasks.XorMixture(width=width)) for width in (32, 64))
     small, large = least(medium, wide, 100)
     yield Row("chain per step: width 64 / width 32", large / small, 4.5, False)
+
+
+def batches() -> Iterator[Row]:
+    """A step with 64 samples beside 64 steps with one."""
+    for what, task in (
+        ("XOR, width 4", sl.tasks.XorMixture()),
+        ("softmax of three classes", sl.tasks.GaussianMixture(classes=3)),
+        ("phase retrieval", sl.tasks.PhaseRetrieval()),
+        ("matrix PCA", sl.tasks.SpikedTensor()),
+    ):
+        single, batch = one_core(task), one_core(task, batch=64)
+        pairs = [(single(6400), batch(100)) for _ in range(REPEATS)]
+        ratio = min(many for _, many in pairs) / min(one for one, _ in pairs) / 64
+        yield Row(f"{what}: a step of 64 samples / 64 steps of one", ratio, 0.6, False)
 
 
 def least(

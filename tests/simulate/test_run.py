@@ -125,7 +125,7 @@ def test_chain_reaches_any_dimension() -> None:
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        ({"dim": 5}, ["dim=5", "dim >= 6"]),
+        ({"dim": 1}, ["dim=1", "dim >= 2"]),
         ({"dim": 10.5}, ["dim=10.5", "integer"]),
         ({"runs": 0}, ["runs=0", ">= 1"]),
         ({"points": 1}, ["points=1", ">= 2"]),

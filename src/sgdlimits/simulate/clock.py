@@ -51,18 +51,17 @@ def steps_at(moves: Moves, dim: int, times: np.ndarray, argument: str) -> Marks:
             none; ``argument`` is what the caller calls the last of the times.
     """
     last = float(times[-1])
-    if moves.step.constant:
-        steps_in_all = last * dim / float(moves.step.values[0])
-    else:
-        tried = np.linspace(0.0, last, TRIED)
-        steps_in_all = last * dim * float(np.mean(1 / moves.step.at(tried)))
+    constant = moves.step.constant
+    tried = moves.step.values if constant else moves.step.at(np.linspace(0.0, last, TRIED))
+    _check_friction(moves, dim, float(np.max(tried)))
+    steps_in_all = last * dim * float(np.mean(1 / tried))
     step = moves.step_words
     if steps_in_all >= MOST:
         raise _checks.InputError(
             f"{argument}={last} is not allowed: with dim={dim} and step={step} it takes "
             f"{steps_in_all:.3g} steps"
         )
-    if moves.step.constant:
+    if constant:
         steps = np.unique(np.round(times * dim / step).astype(np.int64))
         reached = steps * step / dim
         if len(steps) == len(times) and not np.any(np.diff(steps, 2)):
@@ -77,6 +76,15 @@ def steps_at(moves: Moves, dim: int, times: np.ndarray, argument: str) -> Marks:
             f"at least {first / dim} (one step of SGD)"
         )
     return marks
+
+
+def _check_friction(moves: Moves, dim: int, most: float) -> None:
+    """Slow momentum must not turn the velocity around: 1 − κδ > 0."""
+    if moves.friction is not None and float(moves.friction) * most >= dim:
+        raise _checks.InputError(
+            f"momentum=('slow', {float(moves.friction)}) is not allowed: with dim={dim} and steps "
+            f"up to {most:g} it must be below dim/step = {dim / most:g}"
+        )
 
 
 def _walked(schedule: Schedule, dim: int, times: np.ndarray) -> Marks:

@@ -6,19 +6,18 @@ from jaxtyping import Array, Float
 from sgdlimits.simulate.rows import Block, Carry
 from sgdlimits.tasks import MultiIndexFamily
 from sgdlimits.tasks.layout import Statistic
+from sgdlimits.tasks.with_velocity import WithVelocity
 
 
 def velocity_statistics(task: MultiIndexFamily) -> tuple[Statistic, ...]:
-    """What is observed of a slow velocity U, besides the statistics of the weights."""
-    neurons, names = tuple(range(task.width)), task.anchors
-    pairs = ("neuron", "neuron_"), (neurons, neurons)
-    v = (Statistic("velocity_v", ("neuron",), (neurons,)),) if task.trained else ()
-    return (
-        *v,
-        Statistic("velocity_M", ("neuron", "anchor"), (neurons, names)),
-        Statistic("velocity_R", *pairs, symmetric=True, nonnegative=True),
-        Statistic("cross_R", *pairs),
-    )
+    """What is observed of a slow velocity U, besides the statistics of the weights.
+
+    >>> import sgdlimits as sl
+    >>> [statistic.name for statistic in velocity_statistics(sl.tasks.PhaseRetrieval())]
+    ['velocity_M', 'velocity_R', 'cross_R']
+    """
+    own = len(task.layout.statistics)
+    return WithVelocity(task, friction=1.0).layout.statistics[own:]
 
 
 def observed(
