@@ -91,7 +91,7 @@ def test_mean_approaches_the_limit_of_the_move(move: Move) -> None:
 
 @pytest.mark.parametrize("move", [MOVES[k] for k in (3, 4, 7, 9)], ids=repr)
 def test_runs_spread_as_the_move_does(move: Move) -> None:
-    """Standard deviations at the end, to the accuracy of 4096 runs and of effects of order 1/dim."""
+    """Standard deviations at the end, up to errors of 4096 runs and effects of order 1/dim."""
     dim, runs = 1000, 4096
     limit = sl.effective_dynamics(move.task, **move.words)
     solution = limit.solve(move.state, TIME, points=7)
