@@ -222,6 +222,14 @@ def test_a_gradient_that_vanishes_has_no_direction() -> None:
     np.testing.assert_allclose(np.diag(far["R"]), 0.3 / 2 - 0.02 * 1e-3, rtol=1e-2)
 
 
+def test_a_readout_of_zeros_has_no_normalised_limit() -> None:
+    """Then g = 0 on every sample, and the readout moves by √dim in a unit of time."""
+    task = sl.tasks.BinaryMixture(width=1, precision=3.0)
+    limit = sl.effective_dynamics(task, 0.3, normalised=True, nodes=2**6)
+    assert not np.isfinite(limit.drift({"v": [0.0], "M": [[0.5]], "R": [[0.3]]})["v"]).any()
+    assert np.isfinite(limit.drift({"v": [0.1], "M": [[0.5]], "R": [[0.3]]})["v"]).all()
+
+
 # --- wrong input --------------------------------------------------------------------------------
 
 

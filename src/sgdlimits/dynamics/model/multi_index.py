@@ -125,7 +125,7 @@ class MultiIndexModel(Model):
             gradients = self.gradients_at(state, samples)
             return _average(samples, *gradients), _average(samples, *gradients, jnp.abs)
 
-        moments, absolute = self.over_mixture(state, self._frame(state), both)
+        moments, absolute = self._sum(state, self._frame(state), both)
         corrector = self.step / self.task.precision * absolute.square
         parts = (absolute.readout, absolute.anchors, 2 * absolute.orthogonal + corrector)
         scale = jnp.max(jnp.stack([jnp.max(part) for part in (*parts, jnp.abs(vector))]))
@@ -250,7 +250,7 @@ class MultiIndexModel(Model):
                 second += (across * samples.weights) @ across.T
             return mean, second
 
-        mean, second = self.over_mixture(state, frame, part)
+        mean, second = self._sum(state, frame, part)
         return self.step * (second - jnp.outer(mean, mean))
 
     @property
@@ -275,7 +275,7 @@ class MultiIndexModel(Model):
                     large, squares, 0.0
                 ) @ samples.weights
 
-            mean, squares = self.over_mixture(state, frame, part)
+            mean, squares = self._sum(state, frame, part)
             return (mean, squares - (mean - center) ** 2), squares
 
         # first all of them, which gives their mean and variance, then what is large beside these
@@ -294,7 +294,7 @@ class MultiIndexModel(Model):
         def average(samples: Samples) -> Moments:
             return _average(samples, *self.gradients_at(state, samples))
 
-        return self.over_mixture(state, self._frame(state), average)
+        return self._sum(state, self._frame(state), average)
 
     def frame(self, vector: Vector) -> Frame:
         """How the fields depend on independent normals."""
@@ -330,7 +330,7 @@ class MultiIndexModel(Model):
 
         return jax.lax.map(component, jnp.arange(len(self.task.weights)))
 
-    def over_mixture(self, state: JaxState, frame: Frame, part: Callable[[Samples], T]) -> T:
+    def _sum(self, state: JaxState, frame: Frame, part: Callable[[Samples], T]) -> T:
         """What ``part`` makes of the nodes, over all components."""
         parts = self.over_nodes(state, frame, lambda samples, _: part(samples))
         return jax.tree.map(lambda x: jnp.tensordot(jnp.asarray(self.task.weights), x, 1), parts)

@@ -2,8 +2,9 @@ r"""Tasks as SGD sees them that divides each gradient by its norm: G ← √dim 
 
 ‖G‖² = ‖∇_W ℓ‖² + ‖∇_v ℓ‖², and for one sample of a network ∇_W ℓ = g xᵀ with ‖x‖² → dim/λ, beside
 which the anchors' share and the readout are of order one. So √dim/‖G‖ → √λ/‖g‖, a function of the
-fields: the same engine averages another gradient. It needs data with noise. A sample with g = 0
-does not move the network (where g = 0 but ∂ℓ/∂v ≠ 0 there is no limit: √dim/‖G‖ diverges).
+fields: the same engine averages another gradient. It needs data with noise. A sample with G = 0
+does not move the network. Where g = 0 but ∂ℓ/∂v ≠ 0, as for a readout of zeros, the readout moves
+by √dim: there is no limit, and the drift is not finite.
 
 A mean over b > 1 samples has a norm in which all of them take part: that limit is not built.
 
@@ -78,7 +79,7 @@ class NormalisedNetwork(MultiIndexFamily):
     def gradients(
         self, fields: Float[Array, " K"], readout: Float[Array, " K"] | None, label: Real
     ) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
-        """√λ/‖g‖ times those of the task; zero where g is."""
+        """√λ/‖g‖ times those of the task; zero where all are, infinite where only g is."""
         of_readout, g = self.of.gradients(fields, readout, label)
         # by the largest entry first: the square of a small gradient underflows
         largest = jnp.max(jnp.abs(g))
@@ -87,7 +88,8 @@ class NormalisedNetwork(MultiIndexFamily):
         norm = jnp.sqrt(jnp.where(zero, 1.0, jnp.sum(unit**2)))
         scale = jnp.sqrt(jnp.asarray(self.precision, float)) / norm
         over = scale / jnp.where(zero, 1.0, largest)
-        return jnp.where(zero, 0.0, over * of_readout), jnp.where(zero, 0.0, scale * unit)
+        still = jnp.where(of_readout == 0, 0.0, jnp.inf * jnp.sign(of_readout))
+        return jnp.where(zero, still, over * of_readout), jnp.where(zero, 0.0, scale * unit)
 
     def examined(
         self, fields: Float[Array, " K"], readout: Float[Array, " K"] | None, label: Real
