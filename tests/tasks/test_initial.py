@@ -87,6 +87,18 @@ def test_a_weight_in_the_span_of_the_anchors_has_nothing_left() -> None:
     assert 0 <= third["R"][0, 0] < 1e-12
 
 
+def test_no_direction_beside_the_anchors() -> None:
+    """As many dimensions as anchors: weights of norm 1 are given by their overlaps."""
+    circle: Any = tasks.MultiIndexTask(
+        loss=lambda s, v, y: s[0], labels=[0.0], anchors=["a", "b"], spherical=True
+    )
+    assert circle.smallest_dim == 2
+    state = circle.random_state(2, 0, overlap=[[0.6, 0.8]])
+    assert (state["M"].tolist(), state["R"].tolist()) == ([[0.6, 0.8]], [[0.0]])
+    with pytest.raises(sl.InputError, match="there is nothing beside the anchors"):
+        circle.random_state(2, 0, overlap=[[0.6, 0.7]])
+
+
 def test_readouts_start_where_they_are_told() -> None:
     task = tasks.PhaseRetrieval(width=3, readout="trained")
     usual = task.random_state(30, 4, runs=5)

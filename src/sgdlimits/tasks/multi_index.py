@@ -209,7 +209,12 @@ class MultiIndexFamily(Task):
                     f"diag(M P⁻¹ Mᵀ) must be at most 1, and it is {_checks.shown(inside)}"
                 )
             norms = np.sqrt(np.diagonal(states["R"], axis1=1, axis2=2))
-            factors = np.sqrt(np.maximum(1 - inside, 0.0)) / norms
+            if np.any((norms == 0) & (inside < 1 - 1e-9)):
+                raise _checks.InputError(
+                    f"overlap={_checks.shown(law.overlap)} is not allowed: in this dimension there "
+                    "is nothing beside the anchors, and diag(M P⁻¹ Mᵀ) must be 1"
+                )
+            factors = np.sqrt(np.maximum(1 - inside, 0.0)) / np.where(norms > 0, norms, 1.0)
             changed["R"] = factors[:, :, None] * states["R"] * factors[:, None, :]
         changed["M"] = np.broadcast_to(overlap, states["M"].shape).copy()
         return changed
