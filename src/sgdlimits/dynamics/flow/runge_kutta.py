@@ -18,6 +18,12 @@ ROUNDING = 16 * np.finfo(float).eps  # steps shorter than this part of the time 
 
 Rows = Float[np.ndarray, "q n"]
 Rates = Callable[[Rows], Rows]
+Stages = Float[np.ndarray, "q s n"]  # velocities, of as many stages as are known
+
+# Stage s is at u + h Σ_t TABLEAU[s, t] k_t: those of a step, its end, and three to fill it in.
+TABLEAU = np.zeros((STAGES + 1 + len(DOP853.A_EXTRA),) * 2)
+TABLEAU[:STAGES, :STAGES], TABLEAU[STAGES, :STAGES] = DOP853.A, DOP853.B
+TABLEAU[STAGES + 1 :] = DOP853.A_EXTRA
 
 
 def integrate(
@@ -26,6 +32,7 @@ def integrate(
     times: Float[np.ndarray, " t"],
     rtol: float,
     atol: float,
+    at_once: Callable[[Rows, Float[np.ndarray, " q"]], Stages] | None = None,
 ) -> tuple[Float[np.ndarray, "runs t n"], Bool[np.ndarray, " runs"]]:
     """Solve du/dt = h(u) from every start, each with steps of its own.
 
@@ -39,6 +46,8 @@ def integrate(
         times: at which they are wanted, increasing.
         rtol: relative tolerance of a step.
         atol: absolute tolerance of a step.
+        at_once: all stages of steps by ``TABLEAU``, from where they begin and how long they are,
+            for drifts that take less time than it takes to ask for them.
 
     Returns:
         The values at ``times``, NaN after a solution has diverged or taken too many steps, and
@@ -55,7 +64,7 @@ def integrate(
     t, u = np.full(len(starts), times[0]), np.array(starts, float)
     end, next_time = times[-1], np.ones(len(starts), int)  # the next one to be filled in
     with np.errstate(over="ignore", invalid="ignore"):
-        f = rates(u)
+        f = np.array(rates(u))
         step = _first_step(rates, u, f, rtol, atol, end - times[0])
         active, rejected = np.all(np.isfinite(f), axis=1) & (t < end), np.zeros(len(starts), bool)
         for _ in range(MAX_STEPS):
@@ -64,7 +73,11 @@ def integrate(
                 break
             last = t[rows] + step[rows] >= end
             h = np.where(last, end - t[rows], step[rows])
-            k, new = stages(rates, u[rows], f[rows], h)
+            if at_once is None:
+                k, new = stages(rates, u[rows], f[rows], h)
+            else:
+                k = at_once(u[rows], h)
+                new = u[rows] + h[:, None] * (DOP853.B @ k[:, :STAGES])
             error = error_of(k, h, u[rows], new, rtol, atol)
             finite = np.isfinite(error) & np.all(np.isfinite(new), axis=1)
             good = finite & (error <= 1)
@@ -81,7 +94,8 @@ def integrate(
             which, index = which[within], index[within]
             if len(which):
                 dense, place = np.unique(which, return_inverse=True)
-                terms = _extension(rates, u[rows[dense]], new[dense], k[dense], h[dense])
+                inside = k[dense] if at_once else _more(rates, u[rows[dense]], k[dense], h[dense])
+                terms = _extension(u[rows[dense]], new[dense], inside, h[dense])
                 x = (times[index] - before[which]) / h[which]
                 values[rows[which], index] = u[rows[which]] + _inside(terms[place], x)
             moved = rows[good]
@@ -109,9 +123,7 @@ def _first_step(
     return np.where(np.isfinite(step) & (step > 0), step, 1e-6)
 
 
-def stages(
-    rates: Rates, u: Rows, f: Rows, h: Float[np.ndarray, " q"]
-) -> tuple[Float[np.ndarray, "q s n"], Rows]:
+def stages(rates: Rates, u: Rows, f: Rows, h: Float[np.ndarray, " q"]) -> tuple[Stages, Rows]:
     """Velocities at all stages of a step, that at its end included, and where it ends."""
     k = np.empty((len(u), STAGES + 1, u.shape[1]))
     k[:, 0] = f
@@ -122,8 +134,18 @@ def stages(
     return k, new
 
 
+def _more(
+    rates: Rates, u: Rows, k: Stages, h: Float[np.ndarray, " q"]
+) -> Float[np.ndarray, "q all n"]:
+    """The stages that fill a step in as well."""
+    k = np.concatenate([k, np.empty((len(k), len(TABLEAU) - STAGES - 1, k.shape[2]))], axis=1)
+    for s in range(STAGES + 1, len(TABLEAU)):
+        k[:, s] = rates(u + h[:, None] * (TABLEAU[s, :s] @ k[:, :s]))
+    return k
+
+
 def error_of(
-    k: Float[np.ndarray, "q s n"],
+    k: Stages,
     h: Float[np.ndarray, " q"],
     u: Rows,
     new: Rows,
@@ -132,6 +154,7 @@ def error_of(
 ) -> Float[np.ndarray, " q"]:
     """The error of a step over what is allowed: that of order 5, corrected by that of order 3."""
     scale = atol + rtol * np.maximum(np.abs(u), np.abs(new))
+    k = k[:, : STAGES + 1]
     fifth, third = _norm(DOP853.E5 @ k / scale), _norm(DOP853.E3 @ k / scale)
     size = np.sqrt(fifth**2 + 0.01 * third**2)
     return np.where(size == 0, 0.0, h * fifth**2 / np.where(size == 0, 1.0, size))
@@ -145,14 +168,10 @@ def _pairs(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _extension(
-    rates: Rates, u: Rows, new: Rows, k: Float[np.ndarray, "q s n"], h: Float[np.ndarray, " q"]
+    u: Rows, new: Rows, k: Stages, h: Float[np.ndarray, " q"]
 ) -> Float[np.ndarray, "q 7 n"]:
-    """Coefficients of the solution inside a step, from three velocities more."""
-    q, _, n = k.shape
-    k, h = np.concatenate([k, np.empty((q, len(DOP853.A_EXTRA), n))], axis=1), h[:, None]
-    for s, a in enumerate(DOP853.A_EXTRA, STAGES + 1):
-        k[:, s] = rates(u + h * (a[:s] @ k[:, :s]))
-    change = new - u
+    """Coefficients of the solution inside a step."""
+    h, change = h[:, None], new - u
     begin, finish = h * k[:, 0], h * k[:, STAGES]
     terms = [change, begin - change, 2 * change - begin - finish]
     return np.stack([*terms, *(h * (d @ k) for d in DOP853.D)], axis=1)

@@ -1,5 +1,6 @@
 """Solutions by the method that suits the drift: smooth, sliding along jumps, or chattering."""
 
+import functools
 import itertools
 from typing import Any
 
@@ -16,7 +17,7 @@ from sgdlimits._warn import warn
 from sgdlimits.dynamics.flow.chattering import chattering_solutions
 from sgdlimits.dynamics.flow.dataset import to_dataset
 from sgdlimits.dynamics.flow.init import start_vectors
-from sgdlimits.dynamics.flow.runge_kutta import integrate
+from sgdlimits.dynamics.flow.runge_kutta import TABLEAU, integrate
 from sgdlimits.dynamics.flow.schedule import moving_rates, pieces, steps_of
 from sgdlimits.dynamics.flow.sliding import sliding_solutions
 from sgdlimits.dynamics.model import Limit, Model, Table
@@ -168,7 +169,9 @@ def follow(
         found = chattering_solutions(model, jnp.asarray(starts), jnp.asarray(times), tolerance)
         values, finished = np.asarray(found[0]), np.asarray(found[1])
         return np.where(np.isfinite(values), values, np.nan), finished
-    return integrate(table.drift, starts, times, *_tolerance(model, rtol))
+    at_once = functools.partial(table.stages, TABLEAU) if model.exact else None
+    rates = (lambda u: at_once(u, np.zeros(len(u)))[:, 0]) if at_once else table.drift
+    return integrate(rates, starts, times, *_tolerance(model, rtol), at_once)
 
 
 def _tolerance(model: Model, rtol: float) -> tuple[float, float]:

@@ -85,6 +85,13 @@ class Table:
         """F and g at every vector, by the model's own rule or by all of its variants."""
         return self._filled(_parts, vectors, every_rule=every_rule)
 
+    def stages(
+        self, tableau: Float[np.ndarray, "s s"], vectors: Rows, lengths: Float[np.ndarray, " q"]
+    ) -> Float[np.ndarray, "q s n"]:
+        """The velocities at all stages of explicit steps from every vector."""
+        tableaus = np.broadcast_to(tableau, (len(vectors), *tableau.shape))
+        return self._filled(_stages, vectors, lengths, tableaus)
+
     def jacobian(self, vectors: Rows) -> Float[np.ndarray, "q n n"]:
         """The derivative of the drift at every vector."""
         return self.jacobians(vectors, every_rule=False)[0]
@@ -183,6 +190,17 @@ def _parts(model: Tabled, rules: Any, vectors: Array, counts: Array | None = Non
 def _jacobians(model: Tabled, rules: Any, vectors: Array, counts: Array | None = None) -> Array:
     shape = (vectors.shape[1], vectors.shape[1])
     return _at_each(lambda m, u: m.jacobian(u), shape, model, rules, vectors, counts)
+
+
+def _stages(model: Tabled, vectors: Array, lengths: Array, tableaus: Array) -> Array:
+    def one(u: Array, h: Array, tableau: Array) -> Array:
+        def add(s: Index, k: Array) -> Array:
+            population, corrector = model.parts(u + h * (tableau[s] @ k))
+            return k.at[s].set(corrector - population)
+
+        return jax.lax.fori_loop(0, len(tableau), add, jnp.zeros((len(tableau), len(u))))
+
+    return jax.vmap(one)(vectors, lengths, tableaus)
 
 
 def _constraint_jacobians(model: Tabled, vectors: Array) -> Array:
