@@ -1,6 +1,6 @@
 """The exact chain of multi-index tasks with batches, momentum and the other moves."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -119,8 +119,7 @@ class MultiIndexMoved(MovedChain):
     ) -> tuple[Float[Array, "K b runs"] | None, Float[Array, "K b runs"], Block]:
         """Gradients in the readout and in the fields of one block, and coordinates z."""
         data, r, (_, size) = self.data, self.along, self._block
-        K, coordinates, lanes = weights.rows.shape
-        shape = K, size, lanes
+        _, coordinates, lanes = weights.rows.shape
         normals, uniform = noise.normals_and_uniform(key, coordinates + data.noisy, size * lanes)
 
         def drawn(uniform: Array, normals: Array) -> tuple[Array, Array]:
@@ -129,21 +128,16 @@ class MultiIndexMoved(MovedChain):
             z = jnp.concatenate([anchors, inside])
             return z, data.labels(uniform, anchors, normals[-1])
 
+        # no axis of samples and runs together from here on: loops over it would not be simple ones
         z, labels = computed_once(drawn)(uniform, normals)
-        z = z.reshape(coordinates, size, lanes)
-
-        def gradients(rows: Array, v: Array | None, z: Array, labels: Array) -> Any:
-            fields = computed_once(times)(rows, z).reshape(K, -1)
-            v = None if v is None else jnp.broadcast_to(v[:, None], shape).reshape(K, -1)
-            return data.gradients(fields, v, labels)
-
-        found = computed_once(gradients)(weights.rows, weights.readout, z, labels)
+        z, labels = z.reshape(coordinates, size, lanes), labels.reshape(size, lanes)
+        fields = computed_once(times)(weights.rows, z)
+        each = jax.vmap(data.gradients, (1, None, 0), 1)
+        found = computed_once(each)(fields, weights.readout, labels)
         if self.batch % size:  # of the last block not all are used
             used = jnp.arange(size)[:, None] < self.batch - number * size
-            found = jax.tree.map(lambda x: jnp.where(used, x.reshape(shape), 0.0), found)
-        readout, g = (None if part is None else part.reshape(shape) for part in found)
-        assert g is not None
-        return readout, g, z
+            found = jax.tree.map(lambda x: jnp.where(used, x, 0.0), found)
+        return *found, z
 
 
 def make_moved(task: MultiIndexFamily, dim: int, moves: Moves, first_run: int) -> MultiIndexMoved:

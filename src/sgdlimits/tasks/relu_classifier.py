@@ -38,4 +38,13 @@ class ReluClassifier(MultiIndexFamily):
         """−y h + log(1 + eʰ) with h = v · relu(s); relu'(0) = 0."""
         assert readout is not None
         h = jnp.sum(readout * jax.nn.relu(fields))
-        return -label * h + jax.nn.softplus(h)
+        return -label * h + _softplus(h)
+
+
+@jax.custom_jvp
+def _softplus(h: Float[Array, ""]) -> Float[Array, ""]:
+    """log(1 + eʰ), whose derivative is made of one exponential: JAX takes two and a logarithm."""
+    return jax.nn.softplus(h)
+
+
+_softplus.defjvps(lambda rate, _, h: rate * jax.nn.sigmoid(h))
