@@ -62,7 +62,12 @@ class Schedule(eqx.Module):
     def at(self, times: np.ndarray) -> np.ndarray:
         """The step at many times; raises InputError unless it is a positive finite number."""
         with jax.enable_x64(True):
-            values = np.asarray(jax.vmap(self)(jnp.asarray(times, float)))
+            try:
+                values = np.asarray(jax.vmap(self)(jnp.asarray(times, float)))
+            except (TypeError, ValueError) as error:
+                raise self._not_a_schedule(str(error).split("\n", 1)[0]) from error
+        if values.shape != times.shape:
+            raise self._not_a_schedule(f"it returned an array of shape {values.shape[1:]}")
         wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
         if len(wrong):
             raise _checks.InputError(
@@ -70,6 +75,13 @@ class Schedule(eqx.Module):
                 "must be a positive finite number at every time"
             )
         return values
+
+    def _not_a_schedule(self, reason: str) -> _checks.InputError:
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        return _checks.InputError(
+            f"step={name} is not allowed: a function must give a number for a time, traced by JAX "
+            f"(jnp.where in place of if); {reason}"
+        )
 
 
 class Moves(eqx.Module):

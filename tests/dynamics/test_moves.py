@@ -268,6 +268,10 @@ def test_a_schedule_must_stay_positive() -> None:
         limit.sample_paths(POINT, dim=100, time=3.0, runs=2, points=4)
     with pytest.raises(sl.InputError, match="step=nan at time 0 is not allowed"):
         sl.effective_dynamics(PCA, lambda t: jnp.nan * t)
+    wrong: Any
+    for wrong in (lambda t: "a", lambda t: [t, t], lambda t: 1.0 if t < 1 else 0.5):
+        with pytest.raises(sl.InputError, match="step=<lambda> is not allowed: a function must"):
+            sl.effective_dynamics(PCA, wrong)
     with pytest.raises(sl.InputError, match="time=-1 is not allowed"):
         limit.drift(POINT, -1)
 

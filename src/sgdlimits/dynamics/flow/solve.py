@@ -82,7 +82,7 @@ def _followed(
     for and than it was at the start, the solution is taken up again from the check before with a
     rule that suits the state there.
     """
-    model, error = limit.suited(starts)
+    model, error = limit.suited(starts, time=float(grid[0]))
     values, finished = follow_steps(limit, model, starts, grid, limit.rtol)
     if model.exact:
         return values, finished, 0.0
