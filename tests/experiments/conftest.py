@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sgdlimits.experiments import catalogue
+from sgdlimits.experiments.version import code_version
 
 SOURCE = Path(__file__).with_name("fake.py")
 NAMES = ("fake_numbers", "fake_others")
@@ -19,6 +20,7 @@ def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for name in NAMES:
         (folder / f"{name}.py").write_text(SOURCE.read_text())
     catalogue.__path__.append(str(folder))
+    code_version.cache_clear()  # another test may have had others of these names
     yield folder
     catalogue.__path__.remove(str(folder))
     for name in NAMES:

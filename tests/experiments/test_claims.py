@@ -126,4 +126,5 @@ def test_what_others_compute_comes_last(fake: str, tmp_path: Path, workers: int)
 
         outcomes = execute_all(jobs, workers=workers, done=done, waiting=waiting)
     assert told == ["fake_others", "waiting", fake]
+    assert [outcome.error for outcome in outcomes] == ["", ""]
     assert all(outcome.computed for outcome in outcomes)

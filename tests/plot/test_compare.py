@@ -236,6 +236,18 @@ def test_a_second_simulation_is_not_called_a_limit(runs: xr.Dataset, direct: xr.
     assert legend_texts(compare(chain, chain, "v[0]"))[3].startswith("SGD, second, ")
 
 
+def test_theory_is_never_called_a_simulation(
+    runs: xr.Dataset, limit: xr.Dataset, paths: xr.Dataset
+) -> None:
+    figure = compare(limit, paths, "v[0]")
+    assert legend_texts(figure)[:2] == ["limit, dim → ∞", "limit paths, mean of 5 runs"]
+    assert "XorMixture" in figure.get_suptitle()
+    bare = limit.drop_attrs(deep=False)  # somebody's own solution, of no kind
+    assert legend_texts(compare(runs, bare, "v[0]"))[-1] == "limit, dim → ∞"
+    with pytest.raises(ValueError, match="path is a simulation, which is not allowed beside named"):
+        compare({"SGD": runs}, runs, "v[0]")
+
+
 def test_joined_runs(runs: xr.Dataset, direct: xr.Dataset, paths: xr.Dataset) -> None:
     """Their numbers repeat; those recorded at other times, or never said to diverge, are theirs."""
     both = xr.concat([runs, direct], "run", join="outer")

@@ -124,6 +124,8 @@ def test_runs_are_those_of_a_simulation() -> None:
     ("task", "law", "message"),
     [
         (FLAT, {"runs": 0}, r"runs=0 .*integer >= 1"),
+        (FLAT, {"runs": range(0)}, r"runs=range\(0, 0\) .*must have numbers"),
+        (FLAT, {"runs": range(-1, 2)}, r"runs=range\(-1, 2\) .*none below 0"),
         (FLAT, {"runs": "many"}, r"runs='many' .*integer >= 1"),
         (FLAT, {"scale": -1.0}, r"scale=-1\.0 .*>= 0"),
         (FLAT, {"scale": [1.0, 2.0]}, r"scale=\[1\.0, 2\.0\] .*a number"),

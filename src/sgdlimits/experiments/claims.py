@@ -42,15 +42,16 @@ def claimed(folder: Path, *, wait: bool) -> Iterator[bool]:
 def sweep(out: Path) -> None:
     """Remove the lock files of processes that were killed."""
     for path in out.glob(f"{PREFIX}*"):
-        descriptor = _take(path)
-        if descriptor is not None:
-            _drop(path, descriptor)
+        with suppress(PermissionError):  # another user's, and not for us to read
+            descriptor = _take(path)
+            if descriptor is not None:
+                _drop(path, descriptor)
 
 
 def _take(path: Path) -> int | None:
     """The locked file; None if another process has it."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = _opened(path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -61,6 +62,13 @@ def _take(path: Path) -> int | None:
         if _is_still_there(path, descriptor):
             return descriptor
         os.close(descriptor)  # its owner removed it between our two steps
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except PermissionError:  # another user's, whose lock may be asked for all the same
+        return os.open(path, os.O_RDONLY)
 
 
 def _drop(path: Path, descriptor: int) -> None:

@@ -67,7 +67,7 @@ def compare(
             figure.align_ylabels()
             style.put_caption(
                 figure,
-                style.caption(_shared([one.dataset for one in series if one.kind == SIMULATION])),
+                style.caption(_shared(series)),
             )
             legend_below(figure, 1 if len(chosen) == 1 else 2)
     return figure
@@ -78,16 +78,18 @@ def _series(
 ) -> list[Series]:
     """All that is drawn, simulations first."""
     named = _named(runs)
-    if isinstance(runs, xr.Dataset) and path is not None and _kind(path) == SIMULATION:
+    if path is not None and path.attrs.get("kind") == SIMULATION:
+        if not isinstance(runs, xr.Dataset):
+            raise _checks.InputError(
+                "path is a simulation, which is not allowed beside named ones: put it among them"
+            )
         words = _difference(runs, path)
         named = {f"SGD, {word}": part for word, part in zip(words, (runs, path), strict=True)}
         path = None
-    # what a caller gives as runs is drawn as runs, be it a single one without that dim
-    kinds = {name: SIMULATION if part is runs else _kind(part) for name, part in named.items()}
-    simulations = [(name, part) for name, part in named.items() if kinds[name] == SIMULATION]
-    lines = [(name, part, repr(name)) for name, part in named.items() if kinds[name] != SIMULATION]
+    lines = [(name, part, repr(name)) for name, part in named.items() if _is_theory(part)]
+    simulations = [(name, part) for name, part in named.items() if not _is_theory(part)]
     if path is not None:
-        lines.append(("limit paths" if "run" in path.dims else "limit, dim → ∞", path, "path"))
+        lines.append((_theory(path), path, "path"))
     clock = _clock([part for _, part in simulations], x) if lines else None
     found = [
         Series(part, name, SIMULATION, place=i, after=len(simulations) - 1 - i, x=x)
@@ -103,7 +105,7 @@ def _series(
 def _named(runs: xr.Dataset | Mapping[str, xr.Dataset]) -> dict[str, xr.Dataset]:
     """Results by what the legend calls them."""
     if isinstance(runs, xr.Dataset):
-        return {"SGD": runs}
+        return {_theory(runs) if _is_theory(runs) else "SGD": runs}
     if not isinstance(runs, Mapping) or not runs:
         raise _checks.InputError(
             f"runs={type(runs).__name__} is not allowed: runs must be a Dataset, or one or more of "
@@ -119,8 +121,12 @@ def _named(runs: xr.Dataset | Mapping[str, xr.Dataset]) -> dict[str, xr.Dataset]
     return named
 
 
-def _kind(dataset: xr.Dataset) -> str:
-    return LIMIT if dataset.attrs.get("kind") in ("limit", "paths") else SIMULATION
+def _theory(dataset: xr.Dataset) -> str:
+    return "limit paths" if "run" in dataset.dims else "limit, dim → ∞"
+
+
+def _is_theory(dataset: xr.Dataset) -> bool:
+    return dataset.attrs.get("kind") in ("limit", "paths")
 
 
 def _difference(first: xr.Dataset, second: xr.Dataset) -> tuple[str, str]:
@@ -147,11 +153,13 @@ def _clock(simulations: Sequence[xr.Dataset], x: Word) -> xr.Dataset | None:
     return simulations[0]
 
 
-def _shared(parts: Sequence[xr.Dataset]) -> xr.Dataset:
-    """A result to make a caption of: what all have in common."""
+def _shared(series: Sequence[Series]) -> xr.Dataset:
+    """A result to make a caption of: what all simulations have in common, or else all limits."""
+    simulations = [one.dataset for one in series if one.kind == SIMULATION]
+    parts = simulations or [one.dataset for one in series]
     if len(parts) == 1:
         return parts[0]
-    first = parts[0].attrs if parts else {}
+    first = parts[0].attrs
     same = {k: x for k, x in first.items() if all(part.attrs.get(k) == x for part in parts)}
     return xr.Dataset(attrs=same)
 

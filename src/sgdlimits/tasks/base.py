@@ -153,6 +153,10 @@ class Task(eqx.Module, metaclass=_Quiet):
         several = runs is not None
         if not isinstance(runs, range):
             runs = range(_checks.integer("runs", runs, least=1) if several else 1)
+        if len(runs) == 0 or min(runs) < 0:
+            raise _checks.InputError(
+                f"runs={runs!r} is not allowed: a range must have numbers, and none below 0"
+            )
         states = self.random_states(dim, seed, runs)
         law = InitialLaw(readout, scale, overlap)
         states = states if law.usual else self.with_law(states, law)
