@@ -44,7 +44,8 @@ def gram(triangle: Triangle) -> Float[Array, "runs K K"]:
     """R = CCᵀ."""
     K = triangle[0].shape[1]
     C = jnp.concatenate([_padded(panel, K) for panel in triangle])
-    return jnp.einsum("kin,kjn->nij", C, C)
+    # no product of matrices: these do not compile into a loop of short steps
+    return jnp.moveaxis(jnp.sum(C[:, :, None] * C[:, None], axis=0), -1, 0)
 
 
 def squared_norms(triangle: Triangle) -> Float[Array, "K runs"]:

@@ -38,8 +38,9 @@ def observed(
 
 def _overlaps(M: Block, root: Float[Array, "r r"]) -> Float[Array, "runs K r"]:
     """With the anchors, from those with orthonormal ones."""
-    return jnp.einsum("irn,sr->nis", M, root)
+    # no products of matrices here: these do not compile into a loop of short steps
+    return jnp.moveaxis(jnp.sum(M[:, None] * root[None, :, :, None], axis=2), -1, 0)
 
 
 def _products(first: Block, second: Block) -> Float[Array, "runs K K"]:
-    return jnp.einsum("ikn,jkn->nij", first, second)
+    return jnp.moveaxis(jnp.sum(first[:, None] * second[None], axis=2), -1, 0)
