@@ -16,7 +16,7 @@ from sgdlimits._moves import Moves
 from sgdlimits._precision import staged
 from sgdlimits._types import Index, State
 from sgdlimits.simulate.clock import Clock
-from sgdlimits.simulate.kernel import as_one_kernel, program_of_kernels
+from sgdlimits.simulate.kernel import as_one_kernel, only_needed, program_of_kernels
 from sgdlimits.tasks.base import Task
 from sgdlimits.tasks.layout import Statistic
 
@@ -145,6 +145,9 @@ def _advance_until(
             stopped.reshape((*others, -1) if process.runs_last else (-1, *others)), old, new
         )
 
+    def heights_of(carry: Carry) -> Float[Array, " runs"]:
+        return jax.vmap(watch.event.height)(process.observe(carry))
+
     def goes_on(state: tuple[Array, Moving, Watch]) -> Bool[Array, ""]:
         number, _, watch = state
         return (number < last) & jnp.any(watch.steps < 0)
@@ -154,7 +157,7 @@ def _advance_until(
         delta, stopped = process.clock(time), watch.steps >= 0
         moved = step(number, carry, delta)
         carry = jax.tree.map(lambda new, old: still(new, old, stopped), moved, carry)
-        heights = watch.sides * jax.vmap(watch.event.height)(process.observe(carry))
+        heights = watch.sides * only_needed(heights_of)(carry)
         now = ~stopped & ~(heights <= 0)  # not a number: the run has diverged
         steps = jnp.where(now, number + 1, watch.steps)
         times = jnp.where(now, time + delta, watch.times)
