@@ -10,6 +10,7 @@ from benchmarks.chain import (
     wide_networks,
 )
 from benchmarks.limits import against_solve_ivp
+from benchmarks.passage import first_passage
 from benchmarks.paths import sample_paths
 from benchmarks.spectra import effective_spectrum, leading_pairs
 from benchmarks.start import first_answers, imports_and_commands, second_process
@@ -23,6 +24,7 @@ def main() -> None:
         batches,
         random_starts,
         many_runs,
+        first_passage,
         imports_and_commands,
         second_process,
         first_answers,

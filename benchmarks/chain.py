@@ -13,7 +13,8 @@ from benchmarks.gram_schmidt import gram_schmidt_program
 from benchmarks.row import Row
 from sgdlimits._moves import moves
 from sgdlimits._precision import staged
-from sgdlimits.simulate.base import observe_at, process_of, seed_words
+from sgdlimits._segments import seed_words
+from sgdlimits.simulate.base import observe_at, process_of
 from sgdlimits.tasks import Task
 
 REPEATS = 7

@@ -3,7 +3,7 @@ from ._cache import use_cache
 from ._errors import InputError
 from ._version import __version__
 from .dynamics import EffectiveDynamics, effective_dynamics
-from .simulate import simulate
+from .simulate import extend, first_passage, simulate
 from .triples import Triple, closability, critical_step, generator, localizability
 
 __all__ = [
@@ -15,6 +15,8 @@ __all__ = [
     "critical_step",
     "effective_dynamics",
     "experiments",
+    "extend",
+    "first_passage",
     "generator",
     "localizability",
     "plot",

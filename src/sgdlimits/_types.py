@@ -42,7 +42,8 @@ Number = float
 WholeNumber = float
 Word = str
 Flag = bool
-StateLike = Mapping[str, Any]  # anything that can be read as a state: numbers, lists or arrays
+# anything that can be read as a state: numbers, lists or arrays by name, a Dataset without time
+StateLike = Mapping[str, Any] | xr.Dataset
 Matrix = Sequence[Sequence[float]] | np.ndarray
 Numeric = float | Sequence[Any] | np.ndarray  # a number, or numbers in an array of any shape
 Numbers = Sequence[float] | np.ndarray | xr.DataArray  # such as times, or values along an axis

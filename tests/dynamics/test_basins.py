@@ -107,7 +107,7 @@ def test_wrong_input(sample: Any, options: Any, message: str) -> None:
 
 def test_a_dataset_of_another_task_is_refused(limit: Any) -> None:
     runs = sl.simulate(sl.tasks.SpikedTensor(), dim=100, runs=2, time=0.1, points=2)
-    with pytest.raises(ValueError, match="must hold runs over time"):
+    with pytest.raises(ValueError, match="must hold runs, over time"):
         limit.basins(runs)
 
 

@@ -23,6 +23,7 @@ class EffectiveDynamics(Limit):
     # each is a function of a limit, documented where it is written
 
     solve = flow.solve
+    first_passage = flow.first_passage
     sample_paths = noise.sample_paths
     fluctuations = noise.fluctuations
     rescaled = noise.rescaled

@@ -22,6 +22,7 @@ from sgdlimits.plot.spectra import (
     outlier_curves,
     spectrum,
 )
+from sgdlimits.plot.survival import survival
 from sgdlimits.plot.symbols import symbol
 
 __all__ = [
@@ -44,5 +45,6 @@ __all__ = [
     "save",
     "spectrum",
     "style",
+    "survival",
     "symbol",
 ]

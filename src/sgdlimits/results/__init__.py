@@ -12,8 +12,10 @@ from sgdlimits.results.dataset import build, divergence, parameters, select, sta
 from sgdlimits.results.files import load, replacing, save
 from sgdlimits.results.frame import to_frame
 from sgdlimits.results.join import over
+from sgdlimits.results.survival import Survival, survival
 
 __all__ = [
+    "Survival",
     "build",
     "divergence",
     "load",
@@ -24,5 +26,6 @@ __all__ = [
     "select",
     "state",
     "statistics",
+    "survival",
     "to_frame",
 ]

@@ -136,6 +136,9 @@ def state(
 ) -> State:
     """Return the state at one time as NumPy arrays, to start a simulation or a solution from.
 
+    It does not tell where it is from: a simulation that goes on from it with the same seed sees the
+    same noise again. ``dataset.isel(time=-1)`` does, and is a start as well.
+
     Args:
         dataset: a simulation, a solution or sample paths.
         run: label of the run. By default all runs: the arrays then have a leading axis of runs, as

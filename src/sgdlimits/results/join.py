@@ -62,6 +62,8 @@ def over(
             raise _checks.InputError(
                 f"name={name!r} is not allowed: the results of the function have a {name!r} already"
             )
+    # what continues a simulation is no longer of use: there is one for each value
+    members = [member.drop_vars("internal_state", errors="ignore") for member in members]
     members = [_aligned(members[0], member) for member in members]
     for word, member in zip(words, members, strict=True):
         _compare(members[0], member, words[0], word, fill=_checks.flag("fill", fill))

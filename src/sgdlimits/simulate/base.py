@@ -8,15 +8,15 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float, Int, PyTree, UInt32
+from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
 from sgdlimits import _checks
+from sgdlimits._events import Event
 from sgdlimits._moves import Moves
 from sgdlimits._precision import staged
 from sgdlimits._types import Index, State
 from sgdlimits.simulate.clock import Clock
-from sgdlimits.simulate.kernel import program_of_kernels
+from sgdlimits.simulate.kernel import as_one_kernel, only_needed, program_of_kernels
 from sgdlimits.tasks.base import Task
 from sgdlimits.tasks.layout import Statistic
 
@@ -63,6 +63,15 @@ class Moving(NamedTuple):
     carry: Carry
 
 
+class Watch(NamedTuple):
+    """An event that is waited for, and when it happened to each run."""
+
+    event: Event
+    sides: Float[Array, " runs"]  # sign of the height for which it has happened
+    steps: Int[Array, " runs"]  # taken until then, −1 for not yet
+    times: Float[Array, " runs"]
+
+
 class Process(eqx.Module):
     """Independent runs of SGD on one task, advanced together."""
 
@@ -99,6 +108,11 @@ class Process(eqx.Module):
 
     # --- given ----------------------------------------------------------------------------------
 
+    @property
+    def runs_last(self) -> bool:
+        """Whether runs lie along the last axis of what is carried, not along the first."""
+        return False
+
     def begin(self, states: State) -> Moving:
         """At time zero, with the statistics ``states`` (runs along axis 0)."""
         return Moving(staged(0.0), self.start(states))
@@ -113,23 +127,51 @@ class Process(eqx.Module):
 
         return jax.lax.fori_loop(first, last, onward, moving)
 
+    def advance_until(
+        self, moving: Moving, watch: Watch, words: Words, first: Index, last: Index
+    ) -> tuple[Moving, Watch]:
+        """The same, but a run to which its event has happened stands still from then on."""
+        return as_one_kernel(_advance_until)(self, moving, watch, words, first, last)
+
+
+def _advance_until(
+    process: Process, moving: Moving, watch: Watch, words: Words, first: Index, last: Index
+) -> tuple[Moving, Watch]:
+    step = process.stepper(words)
+
+    def still(new: Array, old: Array, stopped: Bool[Array, " runs"]) -> Array:
+        others = (1,) * (new.ndim - 1)
+        return jnp.where(
+            stopped.reshape((*others, -1) if process.runs_last else (-1, *others)), old, new
+        )
+
+    def heights_of(carry: Carry) -> Float[Array, " runs"]:
+        return jax.vmap(watch.event.height)(process.observe(carry))
+
+    def goes_on(state: tuple[Array, Moving, Watch]) -> Bool[Array, ""]:
+        number, _, watch = state
+        return (number < last) & jnp.any(watch.steps < 0)
+
+    def onward(state: tuple[Array, Moving, Watch]) -> tuple[Array, Moving, Watch]:
+        number, (time, carry), watch = state
+        delta, stopped = process.clock(time), watch.steps >= 0
+        moved = step(number, carry, delta)
+        carry = jax.tree.map(lambda new, old: still(new, old, stopped), moved, carry)
+        heights = watch.sides * only_needed(heights_of)(carry)
+        now = ~stopped & ~(heights <= 0)  # not a number: the run has diverged
+        steps = jnp.where(now, number + 1, watch.steps)
+        times = jnp.where(now, time + delta, watch.times)
+        return number + 1, Moving(time + delta, carry), watch._replace(steps=steps, times=times)
+
+    _, moving, watch = jax.lax.while_loop(goes_on, onward, (jnp.asarray(first), moving, watch))
+    return moving, watch
+
 
 def run_keys(words: Words, first_run: Index, runs: int, number: Index) -> Array:
     """For each run the key of ``jax.random`` for the step with this number."""
     key = jax.random.wrap_key_data(words, impl="threefry2x32")
     own = jax.vmap(lambda j: jax.random.fold_in(key, j))(first_run + jnp.arange(runs))
     return jax.vmap(lambda k: jax.random.fold_in(k, number))(own)
-
-
-def seed_words(seed: int) -> UInt32[np.ndarray, " 2"]:
-    """The key of ``jax.random`` with this seed, as words: made by NumPy, nothing to compile.
-
-    >>> seed_words(7)
-    array([0, 7], dtype=uint32)
-    """
-    if seed >= 2**64:
-        return np.random.SeedSequence(seed).generate_state(2)
-    return np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32)
 
 
 @program_of_kernels
@@ -145,3 +187,19 @@ def observe_at(
         return moving, process.observe(moving.carry)
 
     return jax.lax.scan(interval, moving, (marks[:-1], marks[1:]))
+
+
+@program_of_kernels
+def observe_until(
+    process: Process, moving: Moving, watch: Watch, words: Words, marks: Int[Array, " marks"]
+) -> tuple[Moving, Watch, dict[str, Float[Array, "records runs ..."]]]:
+    """The same, with runs that stand still after their event."""
+
+    def interval(
+        state: tuple[Moving, Watch], ends: tuple[Index, Index]
+    ) -> tuple[tuple[Moving, Watch], dict[str, Float[Array, "runs ..."]]]:
+        moving, watch = process.advance_until(*state, words, *ends)
+        return (moving, watch), process.observe(moving.carry)
+
+    (moving, watch), seen = jax.lax.scan(interval, (moving, watch), (marks[:-1], marks[1:]))
+    return moving, watch, seen

@@ -58,6 +58,11 @@ class Chain(Process):
         """As one function of machine code."""
         return as_one_kernel(Process.advance)(self, moving, words, first, last)
 
+    @property
+    def runs_last(self) -> bool:
+        """So that a step is elementwise over them."""
+        return True
+
     def stepper(self, words: Words) -> Step:
         """A step of a run draws from the key of its number: no state but the statistics."""
         key = noise.derived((words[0], words[1]), self.first_run // self.lanes)

@@ -41,10 +41,17 @@ class Marks(NamedTuple):
     times: Float[np.ndarray, " marks"]
 
 
-def steps_at(moves: Moves, dim: int, times: np.ndarray, argument: str) -> Marks:
-    """The steps after which it is nearest to each of the times, which increase from zero.
+def steps_at(
+    moves: Moves,
+    dim: int,
+    times: np.ndarray,
+    argument: str,
+    start: tuple[int, float] = (0, 0.0),
+) -> Marks:
+    """The steps after which it is nearest to each of the times, which increase.
 
-    Several times may lie nearest to one step, which is then named once.
+    Several times may lie nearest to one step, which is then named once. ``start`` tells how many
+    steps have been taken, and the time it is then.
 
     Raises:
         InputError: if a step is not a positive finite number, or if there are too many of them or
@@ -63,17 +70,14 @@ def steps_at(moves: Moves, dim: int, times: np.ndarray, argument: str) -> Marks:
         )
     if constant:
         steps = np.unique(np.round(times * dim / step).astype(np.int64))
-        reached = steps * step / dim
-        if len(steps) == len(times) and not np.any(np.diff(steps, 2)):
-            reached = np.linspace(0, reached[-1], len(steps))  # to the last bit a solution's
-        marks = Marks(steps, reached)
+        marks = Marks(steps, times_of(moves, dim, steps))
     else:
-        marks = _walked(moves.step, dim, times)
-    if marks.steps[-1] < 1:
-        first = float(moves.step.at(np.zeros(1))[0])
+        marks = _walked(moves.step, dim, times, start)
+    if marks.steps[-1] <= start[0]:
+        first = float(moves.step.at(np.array([start[1]]))[0])
         raise _checks.InputError(
             f"{argument}={last} is not allowed: with dim={dim} and step={step} it must be "
-            f"at least {first / dim} (one step of SGD)"
+            f"at least {start[1] + first / dim} (one step of SGD)"
         )
     return marks
 
@@ -87,10 +91,18 @@ def _check_friction(moves: Moves, dim: int, most: float) -> None:
         )
 
 
-def _walked(schedule: Schedule, dim: int, times: np.ndarray) -> Marks:
+def times_of(moves: Moves, dim: int, steps: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """The times after so many constant steps: of evenly spaced ones those of a solution."""
+    times = steps * moves.step_words / dim
+    if len(steps) > 1 and steps[0] == 0 and not np.any(np.diff(steps, 2)):
+        times = np.linspace(0, times[-1], len(steps))
+    return times
+
+
+def _walked(schedule: Schedule, dim: int, times: np.ndarray, start: tuple[int, float]) -> Marks:
     """Take all the steps, without anything that moves."""
     timed = Clock(as_arrays(schedule), staged(float(dim)))
-    at, taken = 0.0, 0
+    taken, at = start
     steps: list[int] = []
     reached: list[float] = []
     for time in times:

@@ -11,11 +11,15 @@ from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jax.experimental.xla_metadata import set_xla_metadata
-from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 from jaxlib.version import __version__ as jaxlib_version
+from jaxtyping import Array, Float
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+WRITTEN_OUT = 6  # rows of products of matrices that are written out as sums, at most
 
 # XLA refuses options that it does not know, so only for the versions that have been tried.
 TRIED = jaxlib_version.startswith("0.10.")
@@ -89,6 +93,36 @@ def computed_once(function: Callable[..., Any]) -> Callable[..., Any]:
         return set_xla_metadata(program(*args), inlineable="false")
 
     return called
+
+
+def only_needed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, of arrays, without what does not enter its result.
+
+    XLA leaves that out as well, but after it has been asked whether all is known.
+    """
+
+    def called(*args: Any) -> Any:
+        traced, shapes = jax.make_jaxpr(function, return_shape=True)(*args)
+        needed = {v for v in traced.jaxpr.outvars if not isinstance(v, Literal)}
+        kept = []
+        for equation in reversed(traced.jaxpr.eqns):
+            if needed & set(equation.outvars):
+                kept.append(equation)
+                needed |= {v for v in equation.invars if not isinstance(v, Literal)}
+        pruned = ClosedJaxpr(traced.jaxpr.replace(eqns=kept[::-1]), traced.consts)
+        results = jaxpr_as_fun(pruned)(*jax.tree.leaves(args))
+        return jax.tree.unflatten(jax.tree.structure(shapes), results)
+
+    return called
+
+
+def products_of_rows(
+    first: Float[Array, "K m runs"], second: Float[Array, "K m runs"]
+) -> Float[Array, "runs K K"]:
+    """ABᵀ for every run; few rows are written out, since products of matrices are not known."""
+    if len(first) <= WRITTEN_OUT:
+        return jnp.moveaxis(jnp.sum(first[:, None] * second[None], axis=2), -1, 0)
+    return jnp.einsum("ikn,jkn->nij", first, second)
 
 
 def _all_known(jaxpr: Jaxpr) -> bool:

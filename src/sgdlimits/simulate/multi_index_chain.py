@@ -78,7 +78,8 @@ class MultiIndexChain(Chain):
         """The statistics v, M and R."""
         v, M, C = carry
         state = {} if v is None else {"v": v.T}
-        state["M"] = jnp.einsum("irn,sr->nis", M, self.data.root)
+        along = jnp.sum(M[:, None] * self.data.root[None, :, :, None], axis=2)
+        state["M"] = jnp.moveaxis(along, -1, 0)
         state["R"] = triangle.gram(C)
         return state
 

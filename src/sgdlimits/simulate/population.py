@@ -62,6 +62,11 @@ class PopulationDescent(Process):
         """Runs one by one: there are nodes enough to fill a cache."""
         return 1
 
+    @property
+    def runs_last(self) -> bool:
+        """As in the chain."""
+        return True
+
     def start(self, states: State) -> Carry:
         """Factor R and turn M to orthonormal coordinates; raises InputError if nodes are few."""
         error = self.error_at(states)

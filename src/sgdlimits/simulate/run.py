@@ -1,28 +1,24 @@
 """``simulate``: many runs of SGD on one task, as a labelled Dataset."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from time import perf_counter
-from typing import Any
+import os
+from contextlib import nullcontext
 
-import jax
 import numpy as np
 import xarray as xr
 
-from sgdlimits import _checks, _cores, results
+from sgdlimits import _checks
+from sgdlimits._events import EventLike, event_of
 from sgdlimits._moves import MomentumLike, Moves, StepLike, moves
-from sgdlimits._precision import double_precision, staged
-from sgdlimits._progress import Advance, progress
-from sgdlimits._types import Flag, Number, State, StateLike, WholeNumber, Word
-from sgdlimits.simulate.base import Moving, Process, observe_at, process_of, seed_words
+from sgdlimits._precision import double_precision
+from sgdlimits._types import Flag, Number, Numbers, StateLike, WholeNumber, Word
+from sgdlimits.simulate import checkpoint as checkpoints
+from sgdlimits.simulate.chunks import run_chunks
 from sgdlimits.simulate.clock import Marks, steps_at
+from sgdlimits.simulate.dataset import passages, to_dataset
+from sgdlimits.simulate.going_on import End, end_of
+from sgdlimits.simulate.setting import setting_of, starts_of
+from sgdlimits.simulate.training import increasing_times
 from sgdlimits.tasks.base import Task
-from sgdlimits.tasks.layout import Layout, Statistic
-
-# A call into compiled code cannot be interrupted, so calls are brief: they report progress too.
-BRIEF = 0.1  # seconds
-FIRST = 128  # steps in the first call
-RECORDS = 16  # recorded times in a call, at most: of any number of them the program is the same
 
 
 @double_precision
@@ -42,6 +38,10 @@ def simulate(
     init: StateLike | None = None,
     method: Word = "chain",
     points: WholeNumber = 201,
+    times: Numbers | None = None,
+    until: EventLike | None = None,
+    continue_from: xr.Dataset | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> xr.Dataset:
     """Run SGD with learning rate δ = step/dim, many times independently.
 
@@ -57,7 +57,7 @@ def simulate(
         task: what is learned.
         dim: the data dimension d.
         runs: number of independent runs.
-        time: length of a run, in units of dim/step steps.
+        time: length of a run, in units of dim/step steps; with ``continue_from``, of what is added.
         step: c in δ = c/dim; a JAX function c(t) of time, or pairs (time, step) from each of which
             on that step is taken, the first at time 0.
         batch: how many fresh samples the gradient of a step is averaged over.
@@ -69,27 +69,38 @@ def simulate(
             "tangential": besides, gradients are made tangential before it.
         seed: of all randomness. Run i is the same whatever ``runs``, ``points`` and cores.
         init: the state all runs start from, or one state per run along a leading axis; by default
-            each run starts from its own random state (``task.random_state``).
+            each run starts from its own random state (``task.random_state``). It may be a Dataset
+            without time, such as ``runs.isel(time=-1)``. If that has been simulated with the same
+            seed, noise is that of another segment: seeds are pairs (seed, segment), and the
+            segment is one more than that of the Dataset. A dict of arrays does not tell where it
+            is from: then give another seed.
         method: "chain", "direct" or "population".
         points: number of equally spaced times recorded, at most one per step.
+        times: the times to be recorded themselves, increasing, in place of ``time`` and ``points``;
+            each is rounded to a whole number of steps.
+        until: an event at which a run stops: ``("M[0,teacher]", ">", 0.3)``, ``("m", "<", 0.1)``,
+            the same with a JAX function of the state in place of a name, or such a function alone,
+            which crosses zero from either side. It is looked at after every step. From then on the
+            statistics of a run stay as they are.
+        continue_from: what ``simulate`` returned for the same task, dim, runs, moves, seed and
+            method: runs go on from its end, to the last bit as if they had not been interrupted.
+            :func:`extend` takes all of that from the Dataset.
+        checkpoint: a folder, empty or new, in which the state of the work is kept while it lasts:
+            if the process is killed, the same call goes on from there. It remains when all is done.
 
     Returns:
         A Dataset with the statistics by name over ``run`` and ``time``, ``diverged`` per run and
         ``diverged_at``, the first recorded time at which a run was no longer finite. The coordinate
-        ``samples`` along ``time`` counts the samples seen.
+        ``samples`` along ``time`` counts the samples seen, and ``internal_state`` along ``run`` is
+        what ``continue_from`` needs. With ``until``: ``passage_step`` and ``passage_time`` of the
+        event, ``censored`` for runs to which it did not happen, and ``at_start`` for those of which
+        it held at the start.
 
     >>> import sgdlimits as sl
     >>> runs = sl.simulate(sl.tasks.SpikedTensor(snr=2.0), dim=500, runs=8, time=2.0, points=5)
     >>> dict(runs.sizes)
     {'run': 8, 'time': 5}
     """
-    if not isinstance(task, Task):
-        raise _checks.InputError(
-            f"task={task!r} is not allowed: task must be one of sgdlimits.tasks"
-        )
-    dim = task.check_dim(dim)
-    runs = _checks.integer("runs", runs, least=1)
-    time = _checks.positive("time", time)
     how = moves(
         step=step,
         batch=batch,
@@ -98,138 +109,58 @@ def simulate(
         normalised=normalised,
         sphere=sphere,
     )
-    seed = _checks.integer("seed", seed, least=0)
-    points = _checks.integer("points", points, least=2)
-    method = _checks.choice("method", method, ("chain", "direct", "population"))
-    marks = steps_at(how, dim, np.linspace(0, time, points), "time")
-    starts = _starts(task, dim, runs, seed, init)
-    records = _run_chunks(task, dim, how, seed, starts, marks.steps, method)
-    further = process_of(task, method=method, dim=dim, moves=how, first_run=0).further
-    return _dataset(task, starts, records, marks, dim, how, seed, method, further)
-
-
-def _starts(task: Task, dim: int, runs: int, seed: int, init: StateLike | None) -> State:
-    if init is None:
-        return task.random_states(dim, seed, range(runs))
-    state = task.check_state(init, runs=runs, argument="init")
-    shapes = task.shapes
-    return {
-        name: np.broadcast_to(value, (runs, *shapes[name])).copy() for name, value in state.items()
-    }
-
-
-def _run_chunks(
-    task: Task,
-    dim: int,
-    moves: Moves,
-    seed: int,
-    starts: State,
-    marks: np.ndarray,
-    method: str,
-) -> State:
-    """Advance chunks of runs on a pool of threads, one per usable core; JAX releases the lock.
-
-    All chunks have the same size, the last one padded: other sizes compile to other code, which may
-    round differently.
-    """
-    runs = len(next(iter(starts.values())))
-    options: dict[str, Any] = {"method": method, "dim": dim, "moves": moves}
-    lanes = process_of(task, first_run=0, **options).lanes
-    chunks = range(0, runs, lanes)
-    words, stop = staged(seed_words(seed)), threading.Event()
-
-    def begin(first: int) -> tuple[Process, Moving]:
-        chunk = {name: _padded(x[first : first + lanes], lanes) for name, x in starts.items()}
-        process = process_of(task, first_run=first, **options)
-        return process, process.begin(chunk)
-
-    # no step at all: compiled here, or each of the threads would compile the same
-    nothing = staged(np.zeros(RECORDS + 1, np.int64))
-    jax.block_until_ready(observe_at(*begin(0), words, nothing))
-
-    with progress(f"SGD ({method}), {runs} runs in dim {dim}", len(chunks)) as advance:
-
-        def one(first: int) -> State:
-            with jax.enable_x64(True):
-                return _record_all(*begin(first), words, marks, advance, stop)
-
-        with ThreadPoolExecutor(max_workers=_cores.usable()) as pool:
-            try:
-                parts = list(pool.map(one, chunks))
-            except BaseException:  # such as an interruption by the user
-                stop.set()
-                raise
-    return {name: np.concatenate([part[name] for part in parts])[:runs] for name in parts[0]}
-
-
-def _padded(values: np.ndarray, size: int) -> np.ndarray:
-    missing = size - len(values)
-    return np.concatenate([values, np.repeat(values[-1:], missing, axis=0)]) if missing else values
-
-
-def _record_all(
-    process: Process,
-    moving: Moving,
-    words: jax.Array,
-    marks: np.ndarray,
-    advance: Advance,
-    stop: threading.Event,
-) -> State:
-    """The statistics at marks[1:], in calls as long as ``BRIEF``; ``stop`` ends them."""
-    pieces: list[State] = []
-    done, recorded, stride = 0, 0, FIRST
-    while recorded < len(marks) - 1 and not stop.is_set():
-        reach = min(done + stride, int(marks[-1]))
-        ends = marks[recorded + 1 : recorded + 1 + RECORDS]
-        ends = ends[ends <= reach]
-        if len(ends) == RECORDS:
-            reach = int(ends[-1])
-        rest = np.full(RECORDS - len(ends), reach)
-        began = perf_counter()
-        piece = staged(np.concatenate([[done], ends, rest]))
-        moving, seen = observe_at(process, moving, words, piece)
-        pieces.append({name: np.asarray(x)[: len(ends)] for name, x in seen.items()})
-        advance((reach - done) / marks[-1])
-        factor = BRIEF / (perf_counter() - began)
-        stride = max(1, int((reach - done) * min(max(factor, 0.25), 8.0)))
-        done, recorded = reach, recorded + len(ends)
-    names = pieces[0] if pieces else {}
-    return {name: np.moveaxis(np.concatenate([p[name] for p in pieces]), 1, 0) for name in names}
-
-
-def _dataset(
-    task: Task,
-    starts: State,
-    records: State,
-    marks: Marks,
-    dim: int,
-    moves: Moves,
-    seed: int,
-    method: str,
-    further: tuple[Statistic, ...],
-) -> xr.Dataset:
-    starts = starts | {one.name: np.zeros_like(records[one.name][:, 0]) for one in further}
-    values = {name: np.concatenate([starts[name][:, None], records[name]], 1) for name in starts}
-    layout = Layout((*task.layout.statistics, *further))
-    flags = results.divergence(values, marks.times)
-    along: dict[str, Any] = {"time": marks.times}
-    if method != "population":  # which sees all samples at every step
-        along["samples"] = ("time", moves.batch * marks.steps)
-    return results.build(
-        values | flags,
-        {name: ("run", "time", *dims) for name, dims in layout.dims.items()}
-        | {"diverged": ("run",), "diverged_at": ("run",)},
-        {"run": np.arange(len(flags["diverged"]))} | along | task.layout.coords,
-        {
-            "kind": "simulation",
-            "task": type(task).__name__,
-            "parameters": task.parameters(),
-            "dim": dim,
-            "step": moves.step_words,
-            **moves.words,
-            "seed": seed,
-            "method": method,
-        },
-        states=list(task.shapes),
-        symmetric=layout.symmetric,
+    setting = setting_of(task, dim, how, method, seed, init)
+    runs = _checks.integer("runs", runs, least=1)
+    before = None
+    if continue_from is None:
+        starts = starts_of(setting, runs, init)
+    else:
+        if init is not None:
+            raise _checks.InputError(
+                "init is not allowed together with continue_from: runs go on from where they are"
+            )
+        before = end_of(continue_from, setting, runs)
+        setting, starts = setting._replace(segment=before.segment), before.states
+    event = None if until is None else event_of(until, setting.layout)
+    if event is not None:
+        event.warn_of_sides(event.heights(starts))
+    marks = _marks(how, setting.dim, time, points, times, before)
+    done, ends = (0, None) if before is None else (before.steps, before.ends)
+    whole = np.array([done, *marks.steps[marks.steps > done]])
+    folder = (
+        nullcontext()
+        if checkpoint is None
+        else checkpoints.opened(checkpoint, setting, starts, whole, event, ends)
     )
+    with folder as kept:
+        recorded = run_chunks(setting, starts, whole, event=event, ends=ends, checkpoint=kept)
+    values = recorded.values
+    if marks.steps[0] <= done:
+        values = {name: np.concatenate([starts[name][:, None], values[name]], 1) for name in starts}
+    told = {} if event is None else passages(setting, recorded, done, marks.times[-1])
+    told = {f"passage_{name}" if name in ("step", "time") else name: x for name, x in told.items()}
+    notes = {} if event is None else {"event": event.words}
+    return to_dataset(setting, values, marks, told, notes, ends=recorded.ends)
+
+
+def _marks(
+    moves: Moves,
+    dim: int,
+    time: Number,
+    points: WholeNumber,
+    times: Numbers | None,
+    before: End | None,
+) -> Marks:
+    """Steps and times that are recorded."""
+    start = (0, 0.0) if before is None else (before.steps, before.time)
+    if times is None:
+        length = _checks.positive("time", time)
+        count = _checks.integer("points", points, least=2)
+        return steps_at(moves, dim, start[1] + np.linspace(0, length, count), "time", start)
+    grid = increasing_times(times)
+    if grid[0] < start[1] * (1 - 1e-9):
+        raise _checks.InputError(
+            f"times={_checks.shown(grid)} is not allowed: the runs to be continued have come to "
+            f"time {start[1]:g}, and times must not be earlier"
+        )
+    return steps_at(moves, dim, grid, "times[-1]", start)

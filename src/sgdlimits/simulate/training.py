@@ -17,8 +17,9 @@ from jaxtyping import Array, Float, Int
 from sgdlimits import _checks
 from sgdlimits._moves import moves
 from sgdlimits._precision import double_precision, staged
+from sgdlimits._segments import seed_words, segment_of
 from sgdlimits._types import Number, Numbers, StateLike, WholeNumber
-from sgdlimits.simulate.base import Moving, seed_words
+from sgdlimits.simulate.base import Moving
 from sgdlimits.simulate.multi_index_direct import MultiIndexDirect, make_direct
 from sgdlimits.tasks import MultiIndexFamily
 
@@ -77,7 +78,7 @@ class Training:
             checked.random_state(self.dim, self.seed) if init is None else checked.check_state(init)
         )
         self._process: MultiIndexDirect = make_direct(checked, self.dim, moves(step=self.step), 0)
-        self._words = staged(seed_words(self.seed))
+        self._words = staged(seed_words(self.seed, segment_of(init, self.seed)))
         self._start = {name: value[None] for name, value in start.items()}  # an axis of one run
 
     def weights_at(self, times: Numbers) -> Iterator[Weights]:

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 
 from sgdlimits._precision import staged
 from sgdlimits._types import Index
-from sgdlimits.simulate.kernel import computed_once
+from sgdlimits.simulate.kernel import computed_once, products_of_rows
 
 WRITTEN_OUT = 6  # up to this width each column is a panel
 PANEL = 16  # columns of a panel beyond it: the loop over them is compiled once for each panel
@@ -44,7 +44,8 @@ def gram(triangle: Triangle) -> Float[Array, "runs K K"]:
     """R = CCᵀ."""
     K = triangle[0].shape[1]
     C = jnp.concatenate([_padded(panel, K) for panel in triangle])
-    return jnp.einsum("kin,kjn->nij", C, C)
+    rows = jnp.swapaxes(C, 0, 1)
+    return products_of_rows(rows, rows)
 
 
 def squared_norms(triangle: Triangle) -> Float[Array, "K runs"]:

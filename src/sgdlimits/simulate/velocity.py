@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from sgdlimits.simulate.kernel import products_of_rows
 from sgdlimits.simulate.rows import Block, Carry
 from sgdlimits.tasks import MultiIndexFamily
 from sgdlimits.tasks.layout import Statistic
@@ -26,20 +27,17 @@ def observed(
     """The statistics v, M and R, and the overlaps of a slow velocity; anchors are L = ``root``."""
     r, (v, W) = len(root), carry.weights
     state = {} if v is None else {"v": v.T}
-    state |= {"M": _overlaps(W[:, :r], root), "R": _products(W[:, r:], W[:, r:])}
+    state |= {"M": _overlaps(W[:, :r], root), "R": products_of_rows(W[:, r:], W[:, r:])}
     if carry.velocity is not None and slow:
         u, U = carry.velocity
         state |= {} if u is None else {"velocity_v": u.T}
         state["velocity_M"] = _overlaps(U[:, :r], root)
-        state["velocity_R"] = _products(U[:, r:], U[:, r:])
-        state["cross_R"] = _products(W[:, r:], U[:, r:])
+        state["velocity_R"] = products_of_rows(U[:, r:], U[:, r:])
+        state["cross_R"] = products_of_rows(W[:, r:], U[:, r:])
     return state
 
 
 def _overlaps(M: Block, root: Float[Array, "r r"]) -> Float[Array, "runs K r"]:
     """With the anchors, from those with orthonormal ones."""
-    return jnp.einsum("irn,sr->nis", M, root)
-
-
-def _products(first: Block, second: Block) -> Float[Array, "runs K K"]:
-    return jnp.einsum("ikn,jkn->nij", first, second)
+    # no products of matrices here: these do not compile into a loop of short steps
+    return jnp.moveaxis(jnp.sum(M[:, None] * root[None, :, :, None], axis=2), -1, 0)

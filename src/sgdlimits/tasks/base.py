@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import numpy as np
+import xarray as xr
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
@@ -208,8 +209,15 @@ class Task(eqx.Module, metaclass=_Quiet):
         if "time" in getattr(state, "dims", ()):
             raise _checks.InputError(
                 f"{argument} is a Dataset over time, which is not allowed: "
-                "sgdlimits.results.state(dataset, time=...) takes a state out of it"
+                "dataset.isel(time=-1) is its end, and sgdlimits.results.state(dataset, time=...) "
+                "takes a state out of it"
             )
+        if isinstance(state, xr.Dataset) and set(self.shapes) <= set(state.data_vars):
+            order = self.layout.dims  # whatever else it holds, such as `diverged`, is no statistic
+            state = {
+                name: state[name].transpose("run", *dims, missing_dims="ignore")
+                for name, dims in order.items()
+            }
         if not isinstance(state, Mapping) or set(state) != set(self.shapes):
             given = list(state) if isinstance(state, Mapping) else type(state).__name__
             raise _checks.InputError(

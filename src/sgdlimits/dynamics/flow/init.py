@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import xarray as xr
 
 from sgdlimits._types import State, StateLike
 from sgdlimits.dynamics.model import Model
@@ -13,6 +14,8 @@ from sgdlimits.tasks.base import Task
 
 def batch_size(task: Task, init: StateLike) -> int | None:
     """How many states there are along a leading axis, None if it is one without such an axis."""
+    if isinstance(init, xr.Dataset):
+        return init.sizes.get("run")
     if isinstance(init, Mapping):
         for name, shape in task.shapes.items():
             value: Any = init.get(name)

@@ -62,7 +62,7 @@ def solve(  # noqa: D417 - a method: self needs no word
     grid = _even_times(time, points) if times is None else _given_times(times)
     vectors, batch = start_vectors(self.model, self.task, init)
     starts = np.asarray(vectors)
-    values, finished, error = _followed(self, starts, grid)
+    values, finished, error = followed(self, starts, grid)
     self.warn_if_poor(error, "along this solution")
     if batch is None and not bool(finished[0]):
         warn(
@@ -73,7 +73,7 @@ def solve(  # noqa: D417 - a method: self needs no word
     return to_dataset(self.model, values[0] if batch is None else values, grid, attrs)
 
 
-def _followed(
+def followed(
     limit: Limit, starts: np.ndarray, grid: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Solutions by rules that are renewed where they are no longer accurate, and their error.

@@ -26,6 +26,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits._compiled import compiled
+from sgdlimits._segments import seed_words
 from sgdlimits._types import Index
 from sgdlimits.dynamics.model import Vector
 
@@ -121,7 +122,7 @@ def _advance(
             kicked = lambda: _kick(model, vectors, keys, index, grid, dim)  # noqa: E731
             vectors = jax.lax.cond(j > 0, kicked, lambda: vectors)
             at_end = (j == 0) | (j == grid.steps)
-            return _along_drift(model, vectors, grid.time_step * jnp.where(at_end, 0.5, 1.0))
+            return along_drift(model, vectors, grid.time_step * jnp.where(at_end, 0.5, 1.0))
 
         vectors = jax.lax.fori_loop(0, grid.steps + 1, step, both[0])
         return vectors, both[1].at[i].set(vectors)
@@ -133,7 +134,7 @@ def _advance(
 _brief, _long = compiled(_advance), eqx.filter_jit(_advance)
 
 
-def _along_drift(model: SDE, vectors: Float[Array, "runs n"], time: Array) -> Array:
+def along_drift(model: SDE, vectors: Float[Array, "runs n"], time: Array) -> Array:
     """A step of the classical Runge–Kutta method; a loop, so that the drift is compiled once."""
     places, weights = jnp.array([0.0, 0.5, 0.5, 1.0]), jnp.array([1.0, 2.0, 2.0, 1.0]) / 6
 
@@ -149,6 +150,13 @@ def _kick(
     model: SDE, vectors: Float[Array, "runs n"], keys: Array, index: Index, grid: Grid, dim: Array
 ) -> Float[Array, "runs n"]:
     """Add noise, and go back to the states."""
+    return jax.vmap(model.retract)(vectors + kick(model, vectors, keys, index, grid, dim)[0])
+
+
+def kick(
+    model: SDE, vectors: Float[Array, "runs n"], keys: Array, index: Index, grid: Grid, dim: Array
+) -> tuple[Float[Array, "runs n"], Float[Array, "runs n n"]]:
+    """The noise of a step, and the square root of its covariance."""
 
     def increment(j: Index, total: Array) -> Array:
         here = jax.vmap(jax.random.fold_in, (0, None))(keys, index * grid.merged + j)
@@ -157,7 +165,7 @@ def _kick(
     noise = jax.lax.fori_loop(0, grid.merged, increment, jnp.zeros_like(vectors))
     roots = square_roots(jax.vmap(model.diffusion)(vectors))
     size = jnp.sqrt(grid.time_step / (dim * grid.merged))
-    return jax.vmap(model.retract)(vectors + size * jnp.einsum("rij,rj->ri", roots, noise))
+    return size * jnp.einsum("rij,rj->ri", roots, noise), jnp.sqrt(grid.merged) * size * roots
 
 
 def square_roots(matrices: Float[Array, "runs n n"]) -> Float[Array, "runs n n"]:
@@ -184,9 +192,10 @@ def square_roots(matrices: Float[Array, "runs n n"]) -> Float[Array, "runs n n"]
     return jax.lax.cond(jnp.any(failed), mended, lambda: roots)
 
 
-def path_keys(seed: int, first: int, count: int) -> Array:
+def path_keys(seed: int, first: int, count: int, segment: int = 0) -> Array:
     """Keys of randomness of so many paths from number ``first`` on."""
-    return _path_keys(jax.random.key(seed), jnp.asarray(np.arange(first, first + count)))
+    key = jax.random.wrap_key_data(jnp.asarray(seed_words(seed, segment)), impl="threefry2x32")
+    return _path_keys(key, jnp.asarray(np.arange(first, first + count)))
 
 
 @compiled

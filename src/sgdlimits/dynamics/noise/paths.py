@@ -12,13 +12,16 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks, _cores
+from sgdlimits._events import EventLike, event_of
 from sgdlimits._precision import double_precision
 from sgdlimits._progress import progress
+from sgdlimits._segments import segment_of
 from sgdlimits._types import Number, StateLike, WholeNumber
 from sgdlimits.dynamics.flow import start_vectors, to_dataset
 from sgdlimits.dynamics.model import Limit, Model
 from sgdlimits.dynamics.noise.integrator import RECORDS, SDE, Grid, advance, fastest_rate, path_keys
 from sgdlimits.dynamics.noise.stretches import busiest, stretches
+from sgdlimits.dynamics.noise.until import Waiting
 
 TOGETHER = 64  # paths in one call: their number is padded, so that one program serves all
 FEW = 8  # the same where every drift is a sum over many nodes
@@ -42,6 +45,7 @@ def sample_paths(  # noqa: D417 - a method: self needs no word
     runs: WholeNumber = 64,
     seed: WholeNumber = 0,
     points: WholeNumber = 201,
+    until: EventLike | None = None,
 ) -> xr.Dataset:
     r"""Sample the SDE du = h dt + √(Σ/dim) dB of SGD in dimension ``dim``.
 
@@ -56,12 +60,17 @@ def sample_paths(  # noqa: D417 - a method: self needs no word
     For tasks that need quadrature the exact chain (``simulate``) is often faster.
 
     Args:
-        init: where all paths start, or one state per run along a leading axis.
+        init: where all paths start, or one state per run along a leading axis. The end of other
+            paths of the same seed, ``paths.isel(time=-1)``, has noise of the next ``segment``, as
+            in ``simulate``.
         dim: the dimension d.
         time: where to stop, in units of dim/step samples.
         runs: number of paths.
         seed: of the noise; path i is the same whatever ``runs``.
         points: number of equally spaced times in the result.
+        until: an event at which a path stops, as in ``simulate``. What happens between two steps
+            counts too, by Brownian bridges; from then on the statistics of a path stay as they are.
+            The Dataset tells ``passage_time``, ``censored`` and ``at_start`` for every path.
 
     >>> import sgdlimits as sl
     >>> limit = sl.effective_dynamics(sl.tasks.SpikedTensor(order=2, snr=2.0))
@@ -74,36 +83,57 @@ def sample_paths(  # noqa: D417 - a method: self needs no word
     runs = _checks.integer("runs", runs, least=1)
     points = _checks.integer("points", points, least=2)
     seed = _checks.integer("seed", seed, least=0)
+    segment = segment_of(init, seed)
+    event = None if until is None else event_of(until, self.task.layout)
     starts = np.asarray(start_vectors(self.model, self.task, init, runs)[0])
     lanes = TOGETHER if self.model.exact else FEW
     rows = np.minimum(np.arange(-(-runs // lanes) * lanes), len(starts) - 1)
     chunks = [
-        (jnp.asarray(starts[some]), path_keys(seed, k * lanes, lanes))
+        (jnp.asarray(starts[some]), path_keys(seed, k * lanes, lanes, segment))
         for k, some in enumerate(rows.reshape(-1, lanes))
     ]
     times, spacing = np.linspace(0, time, points), time / (points - 1)
     when = busiest(self, time)
     with progress("sampling paths", len(chunks)) as report:
 
-        def follow(model: Model, chunk: int, steps: int, merged: int = 1) -> Paths:
+        def follow(
+            model: Model, chunk: int, steps: int, merged: int = 1, wait: Waiting | None = None
+        ) -> Paths:
             with jax.enable_x64(True):  # in every thread
-                return _stretched(self, model, *chunks[chunk], times, steps, merged, dim)
+                return _stretched(self, model, *chunks[chunk], times, steps, merged, dim, wait)
 
         model, steps, twice = _settled(self, follow, starts, spacing, when)
+        waits: list[Waiting] = []
+        if event is not None:
+            waits = [Waiting(event, self.task.layout, np.asarray(some)) for some, _ in chunks]
         first = follow(model, 0, steps)
         report(1)
 
         def other(chunk: int) -> Paths:
-            values = follow(model, chunk, steps)
+            values = follow(model, chunk, steps, wait=waits[chunk] if waits else None)
             report(1)
             return values
 
+        free = [first] if event is None else []
         with ThreadPoolExecutor(max_workers=_cores.usable()) as pool:
-            others = list(pool.map(other, range(1, len(chunks))))
-    values = np.concatenate([first, *others])[:runs]
+            others = list(pool.map(other, range(len(free), len(chunks))))
+    values = np.concatenate([*free, *others])[:runs]
     attrs = {"kind": "paths"} | self.provenance | {"dim": dim, "seed": seed}
     attrs |= {"time_step": spacing / steps, "step_error": _step_error(first, twice)}
-    return to_dataset(self.model, values, times, attrs)
+    attrs |= {"segment": segment} if segment else {}
+    attrs |= {"event": event.words} if event else {}
+    dataset = to_dataset(self.model, values, times, attrs)
+    return dataset if event is None else dataset.assign(_told(waits, runs, time))
+
+
+def _told(waits: list[Waiting], runs: int, time: float) -> dict[str, tuple[str, np.ndarray]]:
+    """What there is to say of an event for every path."""
+    passed = np.concatenate([wait.passed for wait in waits])[:runs]
+    return {
+        "passage_time": ("run", np.minimum(passed, time)),
+        "censored": ("run", np.isinf(passed)),
+        "at_start": ("run", passed == 0),
+    }
 
 
 def _stretched(
@@ -115,8 +145,10 @@ def _stretched(
     steps: int,
     merged: int,
     dim: float,
+    wait: Waiting | None = None,
 ) -> Paths:
     """Paths at equally spaced times, so many steps between two, none across a change of SGD's."""
+    go_on = followed if wait is None else wait.followed
     parts, timed = stretches(limit, model, times)
     vectors = jnp.pad(starts, ((0, 0), (0, int(timed))))
     recorded, done = [np.asarray(vectors)[:, None]], 0
@@ -125,7 +157,7 @@ def _stretched(
         halves = math.ceil(round(steps * merged / 2 * share, 9))
         elementary = 2 * max(1, halves)  # whatever ``merged`` is
         grid = Grid.of(part.spacing, elementary // merged, merged)
-        values = followed(part.model, vectors, keys, part.intervals, grid, dim, done // merged)
+        values = go_on(part.model, vectors, keys, part.intervals, grid, dim, done // merged)
         done += part.intervals * elementary
         vectors = jnp.asarray(values[:, -1])
         recorded.append(values[:, 1:] if part.recorded else values[:, :0])

@@ -89,12 +89,12 @@ def basins(  # noqa: D417 - a method: self needs no word
 def _starts(task: Task, init: Any, count: int, seed: int) -> State:
     """The states that a law stands for: given, drawn, or where runs have ended."""
     if isinstance(init, xr.Dataset):
-        if not {"run", "time"} <= set(init.dims) or not set(task.shapes) <= set(init.data_vars):
+        if "run" not in init.dims or not set(task.shapes) <= set(init.data_vars):
             raise _checks.InputError(
-                f"init={dict(init.sizes)} is not allowed: a Dataset must hold runs over time "
-                f"of the statistics {list(task.shapes)}"
+                f"init={dict(init.sizes)} is not allowed: a Dataset must hold runs, "
+                f"over time or at its end, of the statistics {list(task.shapes)}"
             )
-        ends = init.isel(time=-1)
+        ends = init.isel(time=-1) if "time" in init.dims else init
         dims = task.layout.dims
         return {name: ends[name].transpose("run", *dims[name]).values for name in task.shapes}
     states = init(count, seed) if callable(init) else init
