@@ -150,7 +150,7 @@ class VelocityModel(Model):
                 second += beside(a + direction[:, None], s - back, u - B.T @ back)
             return mean, second
 
-        mean, second = weights._sum(state, frame, part)
+        mean, second = weights.over_mixture(state, frame, part)
         return self.step * (second - jnp.outer(mean, mean))
 
     # --- expectations ---------------------------------------------------------------------------
