@@ -26,7 +26,7 @@ TASKS: dict[str, tuple[Task, float]] = {
 MOVES: dict[str, dict[str, Any]] = {
     "few": {"batch": 2, "momentum": 0.6},
     "slow": {"batch": 5, "momentum": ("slow", 3.0), "decay": True},
-    "many": {"batch": 64, "normalised": True, "size": 0.5},
+    "many": {"batch": 64, "normalised": True, "size": 0.5, "steps": 12},
 }
 
 
@@ -66,6 +66,20 @@ def agree(first: xr.Dataset, second: xr.Dataset) -> None:
 @pytest.mark.parametrize("name", TASKS)
 def test_same_law(name: str, moves: str) -> None:
     agree(simulate(name, "chain", seed=1, **MOVES[moves]), direct(name, moves))
+
+
+def test_fewer_samples_than_neurons_but_more_than_a_block() -> None:
+    """Some neurons are copies of others, so that gradients are singular as well."""
+    task = sl.tasks.XorMixture(width=8, precision=4.0)
+    start = task.random_state(DIM, seed=5)
+    copies = [0, 1, 2, 3, 0, 1, 4, 5]
+    start = {"v": start["v"][copies], "M": start["M"][copies], "R": start["R"][copies][:, copies]}
+    chain, other = (
+        sl.simulate(task, dim=DIM, runs=RUNS, time=0.5, seed=seed, init=start, method=method,
+                    points=POINTS, batch=6)
+        for seed, method in ((1, "chain"), (2, "direct"))
+    )  # fmt: skip
+    agree(chain, other)
 
 
 def test_a_readout_with_a_step_of_its_own_and_momentum() -> None:

@@ -96,7 +96,7 @@ class MultiIndexMoved(MovedChain):
 
     def _sums(self, weights: Rows, key: noise.Key, beyond: bool) -> Sums:
         (K, coordinates, lanes), (count, size) = weights.rows.shape, self._block
-        few = self.batch <= min(K, BLOCK)
+        few = kept(self.batch, K) == self.batch
 
         def add(number: Index, sums: Sums) -> Sums:
             readout, g, z = self._samples(weights, sample_key(key, number), number)
@@ -110,7 +110,7 @@ class MultiIndexMoved(MovedChain):
             return Sums(readout, rows, factor)
 
         none = None if weights.readout is None else jnp.zeros((K, lanes))
-        factor = jnp.zeros((K, self.batch if few else K, lanes))
+        factor = jnp.zeros((K, kept(self.batch, K), lanes))
         nothing = Sums(none, jnp.zeros((K, coordinates, lanes)), factor)
         return add(0, nothing) if count == 1 else jax.lax.fori_loop(0, count, add, nothing)
 
@@ -140,6 +140,11 @@ class MultiIndexMoved(MovedChain):
         return *found, z
 
 
+def kept(batch: int, width: int) -> int:
+    """Columns of T: the gradients themselves where they are few, or a triangle."""
+    return batch if batch <= min(width, BLOCK) else width
+
+
 def make_moved(task: MultiIndexFamily, dim: int, moves: Moves, first_run: int) -> MultiIndexMoved:
     """The chain of a multi-index task in dimension ``dim``, however SGD moves."""
     moving = moves.moving or moves.friction is not None
@@ -150,7 +155,7 @@ def make_moved(task: MultiIndexFamily, dim: int, moves: Moves, first_run: int) -
         rule=rule_of(moves, dim, task.ridge, spherical=task.spherical),
         clock=clock(moves, dim),
         first_run=staged(first_run),
-        freedom=staged(freedom_of(directions, columns, min(moves.batch, task.width))),
+        freedom=staged(freedom_of(directions, columns, kept(moves.batch, task.width))),
         batch=moves.batch,
         columns=columns,
         moving=moving,
