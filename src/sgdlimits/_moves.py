@@ -4,7 +4,7 @@ One reading of these words serves the chain, direct SGD and the limit. A step of
 at time t, with δ = c(t)/d and b fresh samples, is
 
 1. G = (1/b) Σ ∇ℓ over the samples, in W and in v, without the ridge;
-   normalised: G ← √d G/‖G‖, the norm being that of both parts together;
+   normalised: G ← √d G/‖G‖, the norm being that of both parts together, and G = 0 where it is zero;
 2. G ← G + α(W, v), the ridge; tangential: from each row of its part in W what is along that row of
    W is taken off;
 3. no momentum: Δ = δG; momentum β: V ← βV + δG, Δ = V; slow momentum, β = 1 − κδ:

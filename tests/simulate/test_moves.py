@@ -123,16 +123,26 @@ def test_on_the_sphere_rows_keep_their_norm() -> None:
     np.testing.assert_allclose(norms, 1.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("options", [{}, {"momentum": 0.5, "batch": 3}], ids=["plain", "moves"])
-def test_fewer_dimensions_than_weights_and_anchors(options: dict[str, Any]) -> None:
-    """Ten students in three dimensions, the classical regime; R has rank one."""
-    task = sl.tasks.TeacherStudent(student_width=10, noise=0.1, scale="sum")
-    start = task.random_state(3, seed=3)
-    assert np.linalg.matrix_rank(start["R"]) == 1
+@pytest.mark.parametrize(
+    ("task", "dim", "step", "options"),
+    [
+        (sl.tasks.TeacherStudent(student_width=10, noise=0.1, scale="sum"), 3, 0.02, {}),
+        (XOR, 3, 0.2, {"momentum": 0.5, "batch": 5}),
+        (XOR, 6, 0.3, {"momentum": 0.5, "batch": 5}),
+    ],
+    ids=["classical", "moves", "fewer than velocities"],
+)
+def test_fewer_dimensions_than_weights_and_anchors(
+    task: Any, dim: int, step: float, options: dict[str, Any]
+) -> None:
+    """Ten students in three dimensions, the classical regime; and where velocities do not fit."""
+    start = task.random_state(dim, seed=3)
+    rank = min(dim - len(task.anchors), task.width)
+    assert np.linalg.matrix_rank(start["R"]) == rank
     chain, direct = (
         sl.simulate(
-            task, dim=3, runs=1500, time=0.2, step=0.02, seed=seed, init=start, method=method,
-            points=3, **options,
+            task, dim=dim, runs=1500, time=30 * step / dim, step=step, seed=seed, init=start,
+            method=method, points=3, **options,
         )
         for seed, method in ((1, "chain"), (2, "direct"))
     )  # fmt: skip
@@ -140,7 +150,7 @@ def test_fewer_dimensions_than_weights_and_anchors(options: dict[str, Any]) -> N
     assert means < 4.5
     assert deviations < 4.5
     assert least > 1e-4
-    assert np.max(np.linalg.matrix_rank(chain.R.values[:, -1], tol=1e-8)) == 1
+    assert np.max(np.linalg.matrix_rank(chain.R.values[:, -1], tol=1e-8)) == rank
 
 
 def test_no_direction_is_left_beside_the_anchors() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import sgdlimits as sl
+from sgdlimits.simulate.reflections import reflected, turned_back
 from sgdlimits.simulate.rows import Carry, Rows, Rule, lower
 from sgdlimits.simulate.square_roots import square_roots
 
@@ -114,6 +115,29 @@ def test_the_triangle_of_a_block(rows: int) -> None:
         scale = np.where(norms > 0, np.outer(norms, norms), 1.0)
         gap = L[..., i] @ L[..., i].T - block[..., i] @ block[..., i].T
         assert np.max(np.abs(gap) / scale) < 1e-13
+
+
+@pytest.mark.parametrize("K", [1, 3])
+def test_reflections_turn_rows_to_a_triangle_and_back(K: int) -> None:
+    """Orthogonal for singular rows, tiny ones and none."""
+    rng = np.random.default_rng(K)
+    rows = rng.normal(size=(K, 5, 4))
+    rows[-1, :, 1] = rows[0, :, 1]
+    rows[0, :, 2] *= 1e-200
+    rows[:, :, 3] = 0.0
+
+    def both(rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+        L, reflections = reflected(rows)
+        identity = jnp.broadcast_to(jnp.eye(5)[:, :, None], (5, 5, 4))
+        return L, turned_back(identity, reflections)
+
+    with jax.enable_x64(True):
+        L, H = map(np.asarray, jax.jit(both)(jnp.asarray(rows)))
+    for i in range(4):
+        assert np.all(np.triu(L[..., i], 1) == 0)
+        np.testing.assert_allclose(H[..., i] @ H[..., i].T, np.eye(5), atol=1e-14)
+        size = np.maximum(np.linalg.norm(rows[..., i], axis=1), 1e-300)[:, None]
+        np.testing.assert_allclose(L[..., i] @ H[:K, :, i] / size, rows[..., i] / size, atol=1e-14)
 
 
 def test_what_overflows_is_not_finite() -> None:

@@ -18,6 +18,7 @@ from sgdlimits.simulate.rows import Block, Carry, Rows, Rule
 
 _SAMPLES = 2**61  # from here on keys of a step are those of its samples,
 _TRIANGLE = 2**61 - 1
+BESIDE = 2**61 - 2  # the key of what else a gradient draws once in a step
 _LENGTHS = 2**62  # and from here on those of its chi-square numbers
 
 

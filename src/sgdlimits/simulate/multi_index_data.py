@@ -44,7 +44,11 @@ class MultiIndexData(eqx.Module):
         self, which: Float[Array, " runs"], zeta: Float[Array, "r runs"]
     ) -> Float[Array, "r runs"]:
         """Anchor fields from the uniform number that picks a component, and from normal ones."""
-        return self._pick(which, self.centers) + self._spread(zeta)
+        return self.center(which) + self._spread(zeta)
+
+    def center(self, which: Float[Array, " runs"]) -> Float[Array, "r runs"]:
+        """Anchor fields of the mean of a component."""
+        return self._pick(which, self.centers)
 
     def labels(
         self,

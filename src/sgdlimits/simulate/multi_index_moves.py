@@ -14,8 +14,16 @@ from sgdlimits._types import Index, State
 from sgdlimits.simulate import noise
 from sgdlimits.simulate.clock import Clock, clock
 from sgdlimits.simulate.kernel import computed_once
-from sgdlimits.simulate.moved_chain import MovedChain, freedom_of, rule_of, sample_key, times
+from sgdlimits.simulate.moved_chain import (
+    BESIDE,
+    MovedChain,
+    freedom_of,
+    rule_of,
+    sample_key,
+    times,
+)
 from sgdlimits.simulate.multi_index_data import MultiIndexData, data_of
+from sgdlimits.simulate.reflections import reflected, turned_back
 from sgdlimits.simulate.rows import Block, Carry, Rows, Rule, lower
 from sgdlimits.simulate.square_roots import square_roots
 from sgdlimits.simulate.velocity import observed, velocity_statistics
@@ -40,6 +48,10 @@ class MultiIndexMoved(MovedChain):
     and g ξᵀ/√λ in the directions beyond. Of a batch, the gradients are G = (g₁, …, g_b) times
     independent ξ there: GGᵀ = TTᵀ is all that matters. T is G itself, if there are no more samples
     than neurons, or the triangle of G; GGᵀ, singular for few samples, is not formed.
+
+    Where labels are those of components and noise is isotropic, g knows of the noise in the span of
+    W alone: W = [L, 0]H with H orthogonal, s = W E[z] + Lη/√λ, and only the K numbers η are drawn
+    for every sample; the noise in the other coordinates of [η, …]H is of the form Tξ as well.
     """
 
     data: MultiIndexData
@@ -71,7 +83,8 @@ class MultiIndexMoved(MovedChain):
 
     def gradient(self, weights: Rows, key: noise.Key, triangle: Block | None) -> Rows:
         """The mean over a batch of fresh samples."""
-        sums = self._sums(weights, key, triangle is not None)
+        beyond = triangle is not None
+        sums = (self._turned if self._turns else self._sums)(weights, key, beyond)
         share = 1 / self.batch
         readout, rows = sums.readout, share * sums.rows
         if triangle is not None:
@@ -93,6 +106,27 @@ class MultiIndexMoved(MovedChain):
         """How many blocks of samples are drawn one after another, and their size."""
         count = -(-self.batch // BLOCK)
         return count, -(-self.batch // count)
+
+    @property
+    def _turns(self) -> bool:
+        """Whether noise beside the span of the weights is drawn once for the whole batch."""
+        known = not self.data.noisy and not self.data.correlated
+        return known and self.batch > self.data.task.width and len(self.freedom) > 0
+
+    def _turned(self, weights: Rows, key: noise.Key, beyond: bool) -> Sums:
+        """The sums, from samples whose coordinates are E[z] along anchors, and η/√λ."""
+        K, coordinates, lanes = weights.rows.shape
+        L, reflections = reflected(weights.rows)
+        seen = jnp.concatenate([weights.rows[:, : self.along], L], axis=1)
+        sums = self._sums(Rows(weights.readout, seen), key, beyond)
+        others = coordinates - K
+        own = noise.derived(key, BESIDE)
+        normals, _ = noise.normals_and_uniform(own, K * others, lanes)
+        beside = times(sums.factor, normals.reshape(K, others, lanes))
+        beside = beside / jnp.sqrt(self.data.task.precision)
+        span = jnp.concatenate([sums.rows[:, self.along :], beside], axis=1)
+        means = jnp.pad(sums.rows[:, : self.along], [(0, 0), (0, self.columns), (0, 0)])
+        return sums._replace(rows=means + turned_back(span, reflections))
 
     def _sums(self, weights: Rows, key: noise.Key, beyond: bool) -> Sums:
         (K, coordinates, lanes), (count, size) = weights.rows.shape, self._block
@@ -120,12 +154,14 @@ class MultiIndexMoved(MovedChain):
         """Gradients in the readout and in the fields of one block, and coordinates z."""
         data, r, (_, size) = self.data, self.along, self._block
         _, coordinates, lanes = weights.rows.shape
-        normals, uniform = noise.normals_and_uniform(key, coordinates + data.noisy, size * lanes)
+        means = r if self._turns else 0  # coordinates that have no noise
+        draws = coordinates - means + data.noisy
+        normals, uniform = noise.normals_and_uniform(key, draws, size * lanes)
 
         def drawn(uniform: Array, normals: Array) -> tuple[Array, Array]:
-            anchors = data.anchors(uniform, normals[:r])
-            inside = 1 / jnp.sqrt(data.task.precision) * normals[r:coordinates]
-            z = jnp.concatenate([anchors, inside])
+            anchors = data.center(uniform) if means else data.anchors(uniform, normals[:r])
+            inside = normals[r - means : coordinates - means]
+            z = jnp.concatenate([anchors, 1 / jnp.sqrt(data.task.precision) * inside])
             return z, data.labels(uniform, anchors, normals[-1])
 
         # no axis of samples and runs together from here on: loops over it would not be simple ones
