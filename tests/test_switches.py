@@ -28,6 +28,7 @@ def read(function: Any) -> Any:
         (lambda s: jnp.where(s[0] < 0.5, s[1], 0.0), [0.25], []),
         (lambda s: jnp.clip(s[1], -1, 1), [0.3, 1.7], []),
         (lambda s: jnp.max(s), [0.95, 0.95], []),
+        (lambda s: s[jnp.argmax(s)], [0.95, 0.95], []),
         (lambda s: jnp.sign(s[0] * s[1]), [0.175], []),
         (lambda s: jnp.tanh(3 * s[0]) + jax.nn.sigmoid(s[1]), [], [0.7, 0.75]),
         (lambda s: jax.jit(jax.nn.relu)(s[0]), [0.25], []),
@@ -50,7 +51,7 @@ def test_what_does_not_move_is_no_switch() -> None:
     "function",
     [
         lambda s: jnp.floor(s[0]),
-        lambda s: s[jnp.argmax(s)],
+        lambda s: jax.lax.top_k(s, 1)[0][0],
         lambda s: jnp.sort(s)[0],
         lambda s: jax.lax.fori_loop(0, 3, lambda _, x: jnp.abs(x - 1), s[0]),
         lambda s: s[0].astype(int) * 1.0,

@@ -17,10 +17,10 @@ from jaxtyping import Array, Float
 COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne", "max", "min"}
 SIGNS = {"abs", "sign"}
 BENDS = {"tanh", "logistic", "erf", "erfc", "exp", "atan"}
-EXTREMES = {"reduce_max", "reduce_min"}
+EXTREMES = {"reduce_max", "reduce_min", "argmax", "argmin"}
 MOST_COMPARED = 16  # entries of which an extreme is taken
 STEPS = {  # jumps at places that are not zeros of a few functions, or that a loop hides
-    *("floor", "ceil", "round", "rem", "argmax", "argmin", "sort", "top_k", "scan", "while"),
+    *("floor", "ceil", "round", "rem", "sort", "top_k", "scan", "while"),
     *("cond", "cummax", "cummin", "pure_callback"),
 }
 
@@ -143,7 +143,7 @@ def _compared(name: str, equation: Any, operands: Sequence[Any]) -> Iterator[Arr
         yield value - low
         yield value - high
     elif name in EXTREMES:
-        sign = 1 if name == "reduce_max" else -1
+        sign = 1 if name in ("reduce_max", "argmax") else -1
         axes = equation.params["axes"]
         count = 1
         for axis in axes:

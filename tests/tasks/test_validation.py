@@ -83,6 +83,7 @@ def test_every_parameter_of_every_task(
 
 def test_every_parameter_has_wrong_values_somewhere() -> None:
     arrays = {"weights", "means_gram", "teacher_gram", "gram", "means", "labels", "anchors", "loss"}
+    arrays |= {"decide"}
     arrays |= {"parameters"}  # in test_parameters.py
     inside = [task for task in CONCRETE.values() if task.__module__.startswith("sgdlimits.")]
     known = {name for task in inside for name in inspect.signature(task).parameters}
@@ -172,6 +173,9 @@ def test_weights(
         ({"labels": [1.0, 2.0]}, r"labels has shape \(2,\).*shape \(1,\)"),
         ({"means": [[1.0], [2.0]]}, r"labels has shape \(1,\).*shape \(2,\)"),
         ({"labels": [NAN]}, r"labels=\[nan\] .*finite"),
+        ({"decide": "sign"}, r"decide='sign' .*function of \(fields, readout\)"),
+        ({"decide": lambda s, v: s}, r"decide returns shape \(1,\).*scalar"),
+        ({"decide": lambda s, v: s[jnp.array(3)]}, r"decide is not allowed: width is 1"),
         ({"labels": None}, r"labels=None .*number per component or a function"),
         ({"labels": lambda c, a, z: a}, r"labels returns shape \(1,\).*scalar"),
         ({"labels": lambda c, a, z: (z, z)}, r"labels returns a tuple.*scalar"),

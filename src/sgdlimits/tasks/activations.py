@@ -17,14 +17,15 @@ KINKS = ("none", "zero", "anywhere")  # where a loss is not analytic in its fiel
 class NamedActivation(NamedTuple):
     """An elementwise function, its name, whether Gauss-Hermite quadrature may be trusted.
 
-    ``exact`` says that Gaussian averages are known in closed form. The name does not: a caller's
-    function may be called erf too.
+    ``exact`` says that Gaussian averages are known in closed form, ``paired`` that those of two
+    units' product are. The name does not: a caller's function may be called erf too.
     """
 
     name: str
     function: Activation
     kinks: str
     exact: bool = False
+    paired: bool = False
 
     @property
     def argument(self) -> str | Activation:
@@ -37,9 +38,9 @@ def _erf(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 _KNOWN = {
-    "erf": NamedActivation("erf", _erf, kinks="none", exact=True),
-    "relu": NamedActivation("relu", jax.nn.relu, kinks="zero"),
-    "square": NamedActivation("square", jnp.square, kinks="none", exact=True),
+    "erf": NamedActivation("erf", _erf, kinks="none", exact=True, paired=True),
+    "relu": NamedActivation("relu", jax.nn.relu, kinks="zero", paired=True),
+    "square": NamedActivation("square", jnp.square, kinks="none", exact=True, paired=True),
     "tanh": NamedActivation("tanh", jnp.tanh, kinks="none"),
 }
 

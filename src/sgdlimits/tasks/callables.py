@@ -64,20 +64,20 @@ def _number_or_array(name: str, value: Any) -> float | np.ndarray:
 
 
 def keywords_of(
-    functions: Mapping[str, Function], positional: int, given: Mapping[str, Any]
+    functions: Mapping[str, Function], positional: Mapping[str, int], given: Mapping[str, Any]
 ) -> dict[str, tuple[str, ...]]:
     """Which of the ``given`` parameters each function takes, beside its positional arguments.
 
     Every parameter must be taken by one of the functions, and every keyword without a default must
     be given.
 
-    >>> keywords_of({"loss": lambda s, v, y, flip: 0.0}, 3, {"flip": 0.1})
+    >>> keywords_of({"loss": lambda s, v, y, flip: 0.0}, {"loss": 3}, {"flip": 0.1})
     {'loss': ('flip',)}
     """
     taken: dict[str, tuple[str, ...]] = {}
     known: list[str] = []
     for name, function in functions.items():
-        keywords, any_name = _keywords(function, positional)
+        keywords, any_name = _keywords(function, positional[name])
         missing = [key for key, needed in keywords.items() if needed and key not in given]
         if missing:
             raise _checks.InputError(

@@ -17,6 +17,9 @@ from sgdlimits.tasks.trial import try_functions
 
 Loss = Callable[..., Any]
 Label = Callable[..., Any]
+Decision = Callable[..., Any]
+
+_POSITIONAL = {"loss": 3, "labels": 3, "decide": 2}
 
 # statistics, their axes, and what stands beside a parameter in a bifurcation diagram
 _TAKEN = {"step", "v", "M", "R", "neuron", "neuron_", "anchor", "run", "time", "branch", "point"}
@@ -44,8 +47,10 @@ class MultiIndexTask(MultiIndexFamily):
         kinks: where the loss is not analytic: "none", "zero" (only where a field or an anchor field
             is zero, as for ReLU) or "anywhere": then kinks are looked for in the loss itself. Jumps
             of labels are looked for whatever is said here.
-        parameters: numbers (or arrays of them) by name, which ``loss`` and ``labels`` take as
-            keyword arguments; each function gets those that it names. They are parameters like
+        decide: ``decide(fields, readout)``, the label that the network gives a sample, for its
+            error: such as ``lambda s, v: jnp.sign(s[0])`` where labels are ±1.
+        parameters: numbers (or arrays of them) by name, which these functions take as keyword
+            arguments; each function gets those that it names. They are parameters like
             ``ridge``: ``replace(flip=0.2)`` changes one, ``bifurcations("flip", …)`` moves it,
             ``model.task.flip`` is where derivatives are taken, results note them.
 
@@ -76,6 +81,8 @@ class MultiIndexTask(MultiIndexFamily):
     _values: dict[str, Any]  # parameters of the caller's functions: leaves, as real numbers are
     _loss_takes: tuple[str, ...] = eqx.field(static=True)  # names of those that it is given
     _label_takes: tuple[str, ...] = eqx.field(static=True)
+    _decision: Decision | None = eqx.field(static=True)
+    _decision_takes: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -92,6 +99,7 @@ class MultiIndexTask(MultiIndexFamily):
         readout: Word = "fixed",
         spherical: Flag = False,
         kinks: Word = "anywhere",
+        decide: Decision | None = None,
         parameters: Mapping[str, Numeric] | None = None,
     ):
         if not callable(loss):
@@ -102,7 +110,12 @@ class MultiIndexTask(MultiIndexFamily):
             raise _checks.InputError(
                 "labels=None is not allowed: labels must be one number per component or a function"
             )
+        if decide is not None and not callable(decide):
+            raise _checks.InputError(
+                f"decide={decide!r} is not allowed: decide must be a function of (fields, readout)"
+            )
         self._loss = loss
+        self._decision = decide
         self._label = labels if callable(labels) else None
         super().__init__(
             width=width,
@@ -117,12 +130,15 @@ class MultiIndexTask(MultiIndexFamily):
             spherical=spherical,
             kinks=kinks,
         )
-        functions = {"loss": loss} | ({"labels": labels} if callable(labels) else {})
+        given = {"loss": loss, "labels": labels, "decide": decide}
+        functions = {name: function for name, function in given.items() if callable(function)}
         self._values = named_numbers(parameters, _names_in_use(type(self)))
-        takes = keywords_of(functions, 3, self._values)
+        takes = keywords_of(functions, _POSITIONAL, self._values)
         self._loss_takes, self._label_takes = takes["loss"], takes.get("labels", ())
+        self._decision_takes = takes.get("decide", ())
         labelled = MultiIndexTask._raw_label if self._label is not None else None
-        try_functions(self, MultiIndexTask._raw_loss, labelled)
+        decided = MultiIndexTask._raw_decision if decide is not None else None
+        try_functions(self, MultiIndexTask._raw_loss, labelled, decided)
 
     def loss(
         self, fields: Float[Array, " K"], readout: Float[Array, " K"] | None, label: Real
@@ -136,6 +152,18 @@ class MultiIndexTask(MultiIndexFamily):
             return super().label(component, anchors, noise)
         return jnp.asarray(self._raw_label(component, anchors, noise), float)
 
+    def decide(
+        self, fields: Float[Array, " K"], readout: Float[Array, " K"] | None
+    ) -> Float[Array, ""]:
+        """The decision given to the constructor."""
+        if self._decision is None:
+            raise _checks.InputError(
+                "metric='error' is not allowed: this MultiIndexTask has no decision rule; give it "
+                "one, MultiIndexTask(decide=...), a function of (fields, readout) that returns the "
+                "label which the network gives the sample"
+            )
+        return jnp.asarray(self._raw_decision(fields, readout), float)
+
     @property
     def affine_label_noise(self) -> bool:
         """Unknown for a function that the caller wrote."""
@@ -144,6 +172,7 @@ class MultiIndexTask(MultiIndexFamily):
     def arguments(self) -> dict[str, Any]:
         """The constructor's arguments, the caller's functions among them."""
         own: dict[str, Any] = {"loss": self._loss, "parameters": dict(self._values)}
+        own["decide"] = self._decision
         if self._label is not None:
             own["labels"] = self._label
         return super().arguments() | own
@@ -192,6 +221,10 @@ class MultiIndexTask(MultiIndexFamily):
     def _raw_label(self, *sample: Any) -> Any:
         assert self._label is not None
         return self._label(*sample, **self._chosen(self._label_takes))
+
+    def _raw_decision(self, *sample: Any) -> Any:
+        assert self._decision is not None
+        return self._decision(*sample, **self._chosen(self._decision_takes))
 
     def _chosen(self, names: tuple[str, ...]) -> dict[str, Any]:
         return {name: jnp.asarray(self._values[name]) for name in names}

@@ -64,3 +64,9 @@ class GaussianMixture(MultiIndexFamily):
         """−s_y + log Σ_c exp(s_c)."""
         own = jnp.sum(jnp.where(jnp.arange(self.width) == label, fields, 0.0))
         return jax.nn.logsumexp(fields) - own
+
+    def decide(
+        self, fields: Float[Array, " K"], readout: Float[Array, " K"] | None
+    ) -> Float[Array, ""]:
+        """The class of the largest field, the first one of equal ones."""
+        return jnp.argmax(fields).astype(float)

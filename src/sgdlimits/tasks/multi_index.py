@@ -124,6 +124,19 @@ class MultiIndexFamily(Task):
             raise TypeError(f"{type(self).__name__} has labels=None and no label method")
         return jnp.asarray(self.labels, float)[component]
 
+    # --- only needed where samples are classified -----------------------------------------------
+
+    def decide(
+        self, fields: Float[Array, " K"], readout: Float[Array, " K"] | None
+    ) -> Float[Array, ""]:
+        """The label that the network gives a sample; where it is another one, that is an error."""
+        raise _checks.InputError(
+            f"metric='error' is not allowed: {type(self).__name__} has no decision rule; ask for "
+            "its risk, or for a metric(fields, readout, label) of your own"
+        )
+
+    # --- only needed for closed forms -----------------------------------------------------------
+
     @property
     def affine_label_noise(self) -> bool:
         """Whether ``label`` is an affine function of its noise, as in every task of the papers."""
@@ -133,6 +146,11 @@ class MultiIndexFamily(Task):
     def committee(self) -> Committee | None:
         """The closed form this loss has, if it has one: a gain in accuracy, nothing else."""
         return None
+
+    @property
+    def squared(self) -> Committee | None:
+        """The closed form that its risk has, if that is all that is known."""
+        return self.committee
 
     # --- given ----------------------------------------------------------------------------------
 

@@ -36,9 +36,19 @@ class ReluClassifier(MultiIndexFamily):
         self, fields: Float[Array, " K"], readout: Float[Array, " K"] | None, label: Real
     ) -> Float[Array, ""]:
         """−y h + log(1 + eʰ) with h = v · relu(s); relu'(0) = 0."""
-        assert readout is not None
-        h = jnp.sum(readout * jax.nn.relu(fields))
+        h = _output(fields, readout)
         return -label * h + _softplus(h)
+
+    def decide(
+        self, fields: Float[Array, " K"], readout: Float[Array, " K"] | None
+    ) -> Float[Array, ""]:
+        """1 where ŷ > ½, that is h > 0; else 0, as where no neuron is active."""
+        return (_output(fields, readout) > 0).astype(float)
+
+
+def _output(fields: Float[Array, " K"], readout: Float[Array, " K"] | None) -> Float[Array, ""]:
+    assert readout is not None
+    return jnp.sum(readout * jax.nn.relu(fields))
 
 
 @jax.custom_jvp

@@ -60,7 +60,12 @@ class SingleIndex(MultiIndexFamily):
     @property
     def committee(self) -> Committee | None:
         """Exact for erf and the square, if student and link are the same."""
-        if self._link != self._student or not self._link.exact:
+        return self.squared if self._link.exact else None
+
+    @property
+    def squared(self) -> Committee | None:
+        """The risk is known for ReLU too."""
+        if self._link != self._student or not self._link.paired:
             return None
         return Committee(self._link.name, 1.0, 1.0, self.noise, loss_weight=2.0)
 

@@ -39,8 +39,11 @@ class SpikedTensor(Task):
 
     def population_loss(self, overlap: Reals, radius: Reals) -> Reals:
         """Φ up to a constant, from m and r2."""
-        squared = overlap**2 + radius
-        return -2 * self.snr * overlap**self.order + squared**self.order + self.ridge / 2 * squared
+        return self.risk(overlap, radius) + self.ridge / 2 * (overlap**2 + radius)
+
+    def risk(self, overlap: Reals, radius: Reals) -> Reals:
+        """The same without the ridge: E‖Y − x^{⊗k}‖² − E‖Y‖² = −2 snr mᵏ + R^{2k}."""
+        return -2 * self.snr * overlap**self.order + (overlap**2 + radius) ** self.order
 
     def noise_variances(self, squared_norm: Reals) -> tuple[Reals, Reals]:
         """(A, B) such that the gradient noise at x has covariance A·I + B·xxᵀ, from ‖x‖²."""

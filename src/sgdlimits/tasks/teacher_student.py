@@ -106,7 +106,12 @@ class TeacherStudent(MultiIndexFamily):
     @property
     def committee(self) -> Committee | None:
         """Exact for erf and the square, if student and teacher have the same."""
-        if not self._activation.exact or self._teacher != self._activation:
+        return self.squared if self._activation.exact else None
+
+    @property
+    def squared(self) -> Committee | None:
+        """The risk is known for ReLU too."""
+        if not self._activation.paired or self._teacher != self._activation:
             return None
         student, teacher = self._scales
         return Committee(self._activation.name, student, teacher, self.noise)

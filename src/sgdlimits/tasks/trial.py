@@ -21,8 +21,10 @@ SPARE = 10  # dimensions beyond the least, in which they are drawn
 Function = Callable[..., Any]
 
 
-def try_functions(task: MultiIndexFamily, loss: Function, label: Function | None) -> None:
-    """Raise InputError if a caller's loss or label cannot work.
+def try_functions(
+    task: MultiIndexFamily, loss: Function, label: Function | None, decide: Function | None
+) -> None:
+    """Raise InputError if a caller's loss, label or decision cannot work.
 
     They must be JAX functions that return a real number, must not index beyond what they are given,
     and must be finite, with their gradient, at samples of the task's own data seen through random
@@ -32,6 +34,7 @@ def try_functions(task: MultiIndexFamily, loss: Function, label: Function | None
         task: whose ``loss`` and ``label`` they are.
         loss: of the task and of a sample's fields, readout and label.
         label: of the task and of a sample's component, anchor fields and noise; None for a list.
+        decide: of the task and of a sample's fields and readout; None if there is none.
     """
     # at once, also where the caller is being traced; parameters are traced, as they will be
     with jax.enable_x64(True), jax.ensure_compile_time_eval():
@@ -44,6 +47,9 @@ def try_functions(task: MultiIndexFamily, loss: Function, label: Function | None
         arguments = traced, fields, fields if task.trained else None, number
         _check_loss(loss, *arguments)
         _refuse_index("loss", f"width is {task.width}", loss, *arguments)
+        if decide is not None:
+            output_of("decide", decide, *arguments[:-1])
+            _refuse_index("decide", f"width is {task.width}", decide, *arguments[:-1])
         _check_values(task)
 
 
