@@ -41,7 +41,7 @@ FINEST = 2**17
 @eqx.filter_jit
 def drifts(model: MultiIndexModel | None, vectors: jax.Array) -> tuple[jax.Array, jax.Array]:
     assert model is not None
-    return jax.lax.map(model.scaled_drift, vectors)
+    return jax.lax.map(model.scaled, vectors)
 
 
 def sized(

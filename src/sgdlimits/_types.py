@@ -30,6 +30,10 @@ Values = np.ndarray | np.floating[Any]
 """What NumPy gives for an array or a number: an array of numbers, or one number."""
 
 
+Metric = str | Callable[..., Any]
+"""What is averaged over samples: "risk", "error", or a function of (fields, readout, label)."""
+
+
 class Estimate(NamedTuple):
     """A number or array and the estimated error of each of its entries."""
 

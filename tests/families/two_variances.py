@@ -21,8 +21,8 @@ from jaxtyping import Array, Float
 from sgdlimits import _checks
 from sgdlimits._moves import Moves
 from sgdlimits._precision import as_arrays
-from sgdlimits._types import Index, Number, State
-from sgdlimits.dynamics.model import Model, Vector, model_of
+from sgdlimits._types import Index, Metric, Number, State
+from sgdlimits.dynamics.model import Mean, Model, Vector, model_of
 from sgdlimits.simulate.base import Process, Step, Words, process_of, run_keys, take_only
 from sgdlimits.simulate.chain import Chain, Noise
 from sgdlimits.simulate.clock import Clock, clock
@@ -117,10 +117,23 @@ class TwoVariancesModel(Model):
         both = jnp.outer(linear, linear) * covariance + 2 * E**2 * jnp.outer(square, square)
         return self.step * (both + cross + cross.T)
 
+    def mean(self, metric: Metric) -> Mean:
+        """The risk ½E; nothing else is known."""
+        return TwoVariancesRisk(self.task) if metric == "risk" else super().mean(metric)
+
     def _error(self, vector: Vector) -> Float[Array, ""]:
         """E[g²]."""
+        return 2 * TwoVariancesRisk(self.task).at(vector)
+
+
+class TwoVariancesRisk(Mean):
+    """½E[g²]."""
+
+    task: TwoVariances
+
+    def at(self, vector: Vector) -> Float[Array, ""]:
         gaps = (vector[:2] - self.task.signal) ** 2 + vector[2:]
-        return jnp.sum(self.task.variances * gaps) + self.task.noise
+        return (jnp.sum(self.task.variances * gaps) + self.task.noise) / 2
 
 
 @model_of.register(TwoVariances)

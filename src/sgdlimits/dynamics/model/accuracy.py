@@ -24,20 +24,24 @@ GENTLE = 1.0  # arguments of saturating units that move by less bend nothing bet
 TINY = 1e-290
 
 
-class Sized(Tabled, Protocol):
-    """A model whose expectations are by a rule of some kind."""
+class Sized(Protocol):
+    """What averages by a rule of some kind."""
 
     @property
     def size(self) -> Size:
         """That of the rule."""
 
 
+class SizedModel(Sized, Tabled, Protocol):
+    """A model whose expectations are by a rule of some kind."""
+
+
 class Ruled(Averaged, Sized, Protocol):
-    """A model whose expectations are by a rule that can be another one."""
+    """What averages by a rule that can be another one: a model its drift, or a mean its value."""
 
     @property
     def smooth(self) -> bool:
-        """Whether the drift by this rule is."""
+        """Whether what it averages by this rule is."""
 
     def sized(self, size: Size) -> Self:
         """The same with another rule."""
@@ -45,31 +49,35 @@ class Ruled(Averaged, Sized, Protocol):
     def ruled(self, rule: Quadrature) -> Self:
         """The same with another rule."""
 
-    def drift(self, vector: Vector) -> Vector:
-        """The velocity of the statistics."""
+    def by_every_rule(self, vector: Given) -> Float[np.ndarray, "rules m"]:
+        """The averages by every variant of the rule, its own first."""
 
-    def scaled_drift(self, vector: Vector) -> tuple[Vector, Float[Array, ""]]:
-        """The drift, and the size of what cancels in it."""
+    def scaled(self, vector: Vector) -> tuple[Float[Array, " m"], Float[Array, ""]]:
+        """The averages, and the size of what cancels in them."""
+
+    def rare(self, vector: Vector) -> Float[Array, " m"]:
+        """Deviation of what one sample adds that is due to rare and large ones."""
+
+
+class RuledModel(Ruled, SizedModel, Protocol):
+    """A model, of which the diffusion and derivatives are asked for too."""
 
     def diffusion(self, vector: Vector) -> Float[Array, "n n"]:
         """The covariance rate."""
-
-    def rare(self, vector: Vector) -> Vector:
-        """Deviation of one sample's motion that is due to rare and large ones."""
 
 
 class Survey(NamedTuple):
     """What plain random nodes tell of a state, whatever rule is taken there.
 
     Attributes:
-        drifts: by every set of them.
-        scale: size of the terms that cancel in the drift.
+        averages: by every set of them.
+        scale: size of the terms that cancel in the averages.
         reach: how far the fields move along each direction of their frame.
         bent: how far the arguments of saturating units move.
         arranged: how an orthant rule would take the fields, for every number of pairs.
     """
 
-    drifts: Any  # (probes, n)
+    averages: Any  # (probes, m)
     scale: Any
     reach: Any  # (m,)
     bent: Any
@@ -82,26 +90,26 @@ def survey(model: Ruled, vector: Given) -> Survey:
     return jax.tree.map(np.asarray, _survey(plain, probes(model.task), jnp.asarray(vector)))
 
 
-def drift_error(model: Ruled, vector: Given, seen: Survey) -> Float[np.ndarray, " n"]:
+def average_error(model: Ruled, vector: Given, seen: Survey) -> Float[np.ndarray, " m"]:
     """The spread over other rules; as large as what is averaged, where no node meets a bend."""
     error = spread_error(model, vector, seen)
     return np.maximum(error, seen.scale) if misses_bends(model, vector, seen) else error
 
 
-def spread_error(model: Ruled, vector: Given, seen: Survey) -> Float[np.ndarray, " n"]:
+def spread_error(model: Ruled, vector: Given, seen: Survey) -> Float[np.ndarray, " m"]:
     """The spread over rules that have little in common with this one but their size.
 
     All of them may be wrong alike, where the loss is not what it is taken to be: so the rule is
     also compared with random nodes that know nothing of the loss.
     """
-    drifts = Table(model).drifts(np.asarray(vector)[None])[:, 0]
-    error = _spread(model.size.kind, drifts)
+    averages = model.by_every_rule(vector)
+    error = _spread(model.size.kind, averages)
     if model.size.kind != "sobol":
-        gap = np.abs(drifts[0] - seen.drifts.mean(0))
-        chance = seen.drifts.std(0, ddof=1) / len(seen.drifts) ** 0.5
+        gap = np.abs(averages[0] - seen.averages.mean(0))
+        chance = seen.averages.std(0, ddof=1) / len(seen.averages) ** 0.5
         if np.any(gap - BY_CHANCE * chance > error):
             # they may have missed what is rare and large, as this rule would know
-            many = len(seen.drifts) * probe_size(model.task).nodes
+            many = len(seen.averages) * probe_size(model.task).nodes
             chance = np.maximum(chance, np.asarray(_rare(model, jnp.asarray(vector))) / many**0.5)
         error = np.maximum(error, gap - BY_CHANCE * chance)
     return error
@@ -113,13 +121,13 @@ def misses_bends(model: Ruled, vector: Given, seen: Survey) -> bool:
     return bool(soft) and bool(_missed(model, jnp.asarray(vector)))
 
 
-def diffusion_errors(model: Ruled, vector: Given) -> Float[np.ndarray, "n n"]:
+def diffusion_errors(model: RuledModel, vector: Given) -> Float[np.ndarray, "n n"]:
     """The spread of the diffusion over the same rules."""
     rules = variants(model.task, model.size)
     return _spread(model.size.kind, np.asarray(_diffusions(model, rules, jnp.asarray(vector))))
 
 
-def jacobian_errors(model: Sized, vector: Given) -> tuple[np.ndarray, np.ndarray]:
+def jacobian_errors(model: SizedModel, vector: Given) -> tuple[np.ndarray, np.ndarray]:
     """The derivative of the drift, and its spread over the same rules."""
     jacobians = Table(model).jacobians(np.asarray(vector)[None])[:, 0]
     return jacobians[0], _spread(model.size.kind, jacobians)
@@ -145,13 +153,13 @@ def _spread(kind: str, values: np.ndarray) -> np.ndarray:
 
 @compiled
 def _survey(plain: Ruled, rules: Quadrature, vector: Vector) -> Survey:
-    drifts, scales = jax.lax.map(lambda rule: plain.ruled(rule).scaled_drift(vector), rules)
+    averages, scales = jax.lax.map(lambda rule: plain.ruled(rule).scaled(vector), rules)
     kinks, factor = plain.rule.kinks, plain.frame(vector).factor
     whole = whole_fields(kinks, field_count(plain.task))
     split = field_count(plain.task) - len(whole)
     pairs = range(split // 2 + 1) if split and not kinks.unknown else ()
     return Survey(
-        drifts,
+        averages,
         scales[0],
         jnp.linalg.norm(factor, axis=0),
         bends_at(plain, vector).deviation if kinks.soft else jnp.zeros(()),
@@ -165,7 +173,7 @@ def _missed(model: Ruled, vector: Vector) -> Bool[Array, ""]:
 
 
 @compiled
-def _diffusions(model: Ruled, rules: Quadrature, vector: Vector) -> Array:
+def _diffusions(model: RuledModel, rules: Quadrature, vector: Vector) -> Array:
     return jax.lax.map(lambda rule: model.ruled(rule).diffusion(vector), rules)
 
 

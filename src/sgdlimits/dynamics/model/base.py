@@ -12,13 +12,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from sgdlimits import _checks
-from sgdlimits._types import Real, State
+from sgdlimits._types import Metric, Real, State
+from sgdlimits.dynamics.model.mean import Given, Mean, Rows, Vector
 from sgdlimits.dynamics.model.table import ON_SURFACE, Table
 from sgdlimits.tasks.base import Task
 
-Vector = Float[Array, " n"]
-Given = Float[Array | np.ndarray, " n"]  # a vector that is not traced
-Rows = Float[Array | np.ndarray, "q n"]
 VectorMap = Callable[[Vector], Vector]
 
 
@@ -87,6 +85,12 @@ class Model(eqx.Module):
     def exact(self) -> bool:
         """Whether expectations are exact; else every drift is a sum over many nodes."""
         return True
+
+    def mean(self, metric: Metric) -> Mean:
+        """What a metric is on average over fresh samples: "risk", "error" or a function."""
+        raise _checks.InputError(
+            f"metric={metric!r} is not allowed: of {type(self.task).__name__} no mean is known"
+        )
 
     def rule_variants(self) -> Any:
         """Rules for expectations along a leading axis, this model's first; None if exact."""

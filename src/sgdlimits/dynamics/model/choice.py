@@ -11,6 +11,7 @@ import numpy as np
 from sgdlimits.dynamics.model.accuracy import (
     TINY,
     Ruled,
+    RuledModel,
     Survey,
     jacobian_errors,
     misses_bends,
@@ -28,10 +29,12 @@ HOPELESS = {"orthant": 300.0, "sparse": 1e3}
 SLOW = 30.0  # the same for kinds that converge more slowly
 SLOPES = 30.0  # a Jacobian may have so many times the error wanted of a drift
 SOME = 3  # vectors at which it is looked at
+TIME = {"orthant": 3.0, "lines": 10.0}  # of a node, that of a random one being 1
 UNLIKELY = 5.0  # a rule that mostly has so many times the error wanted is not tried
 WORTH = 1 / 3  # random nodes, which have no symmetry, must be better than others by this factor
 
 R = TypeVar("R", bound=Ruled)
+M = TypeVar("M", bound=RuledModel)
 
 
 @dataclasses.dataclass
@@ -48,14 +51,17 @@ class _Tried(Generic[R]):
         return self.model.smooth and self.model.size.kind not in RANDOM
 
 
-def chosen(model: R, vectors: Rows, rtol: float, *, smooth: bool) -> tuple[R, float]:
+def chosen(
+    model: R, vectors: Rows, rtol: float, *, smooth: bool, most: int | None = None
+) -> tuple[R, float]:
     """The first rule whose error is at most rtol at all vectors; else the best, at any cost.
 
-    Where one rule of a family is far off, of the others only the largest is tried, at the end.
+    No rule takes more time than ``most`` random nodes for each component, if that is given. Where
+    one rule of a family is far off, of the others only the largest is tried, at the end.
     """
     rows = [jnp.asarray(row) for row in np.asarray(vectors)]
     seen = [survey(model, row) for row in rows]
-    rules = allowed(model, seen, rtol, smooth=smooth)
+    rules = allowed(model, seen, rtol, smooth=smooth, most=most)
     largest = {family(size): size for size in rules}
     tried: list[_Tried[R]] = []
     given_up = set()
@@ -101,13 +107,13 @@ def family(size: Size) -> tuple[str, bool, int]:
 
 
 def relative_error(model: Ruled, vector: Given, seen: Survey) -> float:
-    """The largest error of the drift, relative to the terms it is made of; whatever it misses."""
+    """The largest error relative to the terms that averages are made of; whatever it misses."""
     scale = float(seen.scale)
     error = float(np.max(spread_error(model, vector, seen))) / scale if scale > 0 else 0.0
     return error if error < math.inf else math.inf
 
 
-def with_slopes(model: R, vectors: Rows, rtol: float) -> R:
+def with_slopes(model: M, vectors: Rows, rtol: float) -> M:
     """The same, if its Jacobian is accurate too; else the first rule whose is, or the best.
 
     The drift may hardly depend on what its derivative hangs on: where the loss vanishes, the drift
@@ -118,7 +124,7 @@ def with_slopes(model: R, vectors: Rows, rtol: float) -> R:
     some = np.unique(np.linspace(0, len(vectors) - 1, SOME).round().astype(int))
     few = [jnp.asarray(row) for row in np.asarray(vectors)[some]]
 
-    def worst(rung: R) -> float:
+    def worst(rung: M) -> float:
         return max(slope_error(rung, vector) for vector in few)
 
     best, least = model, worst(model)
@@ -134,24 +140,30 @@ def with_slopes(model: R, vectors: Rows, rtol: float) -> R:
     return best
 
 
-def slope_error(model: Ruled, vector: Given) -> float:
+def slope_error(model: RuledModel, vector: Given) -> float:
     """The largest error of the Jacobian relative to its largest entry."""
     jacobian, error = jacobian_errors(model, vector)
     return float(np.max(error) / max(np.max(np.abs(jacobian)), TINY))
 
 
-def allowed(model: Ruled, seen: Sequence[Survey], rtol: float, *, smooth: bool) -> list[Size]:
+def allowed(
+    model: Ruled, seen: Sequence[Survey], rtol: float, *, smooth: bool, most: int | None = None
+) -> list[Size]:
     """Rules for what the fields are like at some states."""
     dependence: dict[int, tuple[float, ...]] = {}
     if all(one.arranged for one in seen):
         for pairs in {pairs_needed(one.arranged[-1]) for one in seen}:
             left = [one.arranged[pairs].left for one in seen]
             dependence[pairs] = tuple(np.max(left, axis=0).tolist())
-    return sizes(
+    rules = sizes(
         model.task,
-        MOST_NODES if rtol >= USUAL else 4 * MOST_NODES,
+        most or (MOST_NODES if rtol >= USUAL else 4 * MOST_NODES),
         smooth=smooth,
         reach=np.max([one.reach for one in seen], axis=0),
         bent=max(float(one.bent) for one in seen),
         dependence=dependence,
     )
+    if most is None:
+        return rules
+    time = [size.nodes * TIME.get(size.kind, 1.0) for size in rules]
+    return [size for size, t in zip(rules, time, strict=True) if t <= max(most, min(time))]

@@ -9,10 +9,13 @@ from jaxtyping import Array, Float
 
 from sgdlimits._types import Index, Real
 from sgdlimits.dynamics.model.moments import Moments, motion
+from sgdlimits.gaussian.arccosine import relu_product
 from sgdlimits.gaussian.erf import erf_curvature, erf_gradient, erf_product, erf_slopes
 from sgdlimits.gaussian.tilted import tilted, tilted_fourth, tilted_second
-from sgdlimits.gaussian.wick import quadratic_second, quadratic_square_second
+from sgdlimits.gaussian.wick import quadratic_second, quadratic_square_mean, quadratic_square_second
 from sgdlimits.tasks.multi_index import Committee, MultiIndexFamily
+
+_PRODUCTS = {"erf": erf_product, "relu": relu_product}  # means of products of two units
 
 
 def committee_moments(
@@ -51,6 +54,23 @@ def moments_across(
         square=slope**2 * jnp.outer(readout, readout) * squares,
     )
     return result, weighted[:, m:]
+
+
+def committee_risk(
+    task: MultiIndexFamily, state: dict[str, Float[Array, "..."]]
+) -> Float[Array, ""]:
+    """Half the mean square of the residual of a task whose risk is that of a ``Committee``."""
+    committee = task.squared
+    assert committee is not None
+    _, covariance, units, coefficients = _residual(task, committee, state)
+    if committee.activation == "square":
+        square = quadratic_square_mean(units.T @ (coefficients[:, None] * units), covariance)
+    else:
+        C = units @ covariance @ units.T
+        variance = jnp.diag(C)
+        product = _PRODUCTS[committee.activation]
+        square = coefficients @ product(variance[:, None], C, variance[None, :]) @ coefficients
+    return committee.loss_weight / 2 * (jnp.maximum(square, 0.0) + committee.noise)
 
 
 def committee_diffusion(

@@ -1,7 +1,6 @@
 """The effective dynamics of multi-index tasks, by automatic differentiation of their loss."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 import equinox as eqx
 import jax
@@ -10,36 +9,37 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from sgdlimits import gaussian
-from sgdlimits._compiled import traced_once
 from sgdlimits._precision import as_arrays
-from sgdlimits._types import Index
+from sgdlimits._types import Metric
 from sgdlimits.dynamics.model.accuracy import (
+    average_error,
     diffusion_errors,
-    drift_error,
     jacobian_errors,
     survey,
 )
 from sgdlimits.dynamics.model.base import Errors, Given, Model, Rows, Vector, model_of
+from sgdlimits.dynamics.model.by_rule import REST, ByRule
 from sgdlimits.dynamics.model.choice import chosen, with_slopes
 from sgdlimits.dynamics.model.committee import committee_diffusion, committee_moments
-from sgdlimits.dynamics.model.frame import Frame, JaxState, frame_of
+from sgdlimits.dynamics.model.frame import Frame, JaxState
 from sgdlimits.dynamics.model.kinks import jumps_separately
+from sgdlimits.dynamics.model.mean import ERROR, RISK, Mean
+from sgdlimits.dynamics.model.measured import Measured
 from sgdlimits.dynamics.model.moments import Moments, motion
+from sgdlimits.dynamics.model.population import CommitteeRisk, RuledMean
 from sgdlimits.dynamics.model.quadrature import Quadrature, quadrature, variants
-from sgdlimits.dynamics.model.samples import Samples, in_chunks, samples_of, still_samples
+from sgdlimits.dynamics.model.samples import Samples, still_samples
 from sgdlimits.dynamics.model.sizes import Size, grid_size, sizes
+from sgdlimits.dynamics.model.table import Table
 from sgdlimits.tasks.multi_index import Committee, MultiIndexFamily
-
-T = TypeVar("T")
 
 TINY = 1e-290  # a field on the positive side of zero
 RARE = 5.0  # deviations beyond which a sample is rare and large
 SMALL = 1e-20  # squared lengths of means below this are zero
 PARALLEL = 1e-10  # one minus the correlation of fields below which they are
-REST = 1e-30  # squared lengths of neurons below this are rounding
 
 
-class MultiIndexModel(Model):
+class MultiIndexModel(ByRule, Model):
     """Expectations over the mixture by ``rule``; where a task declares a closed form, exactly."""
 
     task: MultiIndexFamily
@@ -77,11 +77,6 @@ class MultiIndexModel(Model):
         return self.task.committee is not None or self.rule.placing == "none"
 
     @property
-    def smooth(self) -> bool:
-        """Whether the drift by this rule is; else it jumps a little where a node crosses a kink."""
-        return self.rule.kinks.smooth or self.rule.placing != "given"
-
-    @property
     def tolerance(self) -> tuple[float, float]:
         """Not below the error of the expectations, beneath which jumps may be hidden."""
         if self.exact or self.size.kind == "hermite":
@@ -94,7 +89,7 @@ class MultiIndexModel(Model):
             return super().errors(vectors)
         rows = [jnp.asarray(row) for row in np.asarray(vectors)]
         seen = [survey(self, row) for row in rows]
-        errors = [drift_error(self, *both) for both in zip(rows, seen, strict=True)]
+        errors = [average_error(self, *both) for both in zip(rows, seen, strict=True)]
         return Errors(np.stack(errors), np.stack([one.scale for one in seen]))
 
     def diffusion_error(self, vector: Given) -> Float[np.ndarray, "n n"]:
@@ -106,18 +101,17 @@ class MultiIndexModel(Model):
         """The Jacobian, and the same for it."""
         return super().slopes(vector) if self.exact else jacobian_errors(self, vector)
 
-    @property
-    def size(self) -> Size:
-        """Which rule it has."""
-        return self.rule.size
-
     def suited(
         self, vectors: Rows, rtol: float, *, smooth: bool
     ) -> tuple["MultiIndexModel", float]:
         """The first rule whose error is at most rtol; else the best, whatever it costs."""
         return (self, 0.0) if self.exact else chosen(self, vectors, rtol, smooth=smooth)
 
-    def scaled_drift(self, vector: Vector) -> tuple[Vector, Float[Array, ""]]:
+    def by_every_rule(self, vector: Given) -> Float[np.ndarray, "rules n"]:
+        """The drift by every variant of the rule."""
+        return Table(self).drifts(np.asarray(vector)[None])[:, 0]
+
+    def scaled(self, vector: Vector) -> tuple[Vector, Float[Array, ""]]:
         """The drift, and the size of what cancels in it: the largest mean of absolute values."""
         state = self.unravel(vector)
 
@@ -134,20 +128,6 @@ class MultiIndexModel(Model):
     def rule_variants(self) -> Quadrature | None:
         """Its rule and others whose spread is the error."""
         return None if self.exact else variants(self.task, self.size)
-
-    def sized(self, size: Size) -> "MultiIndexModel":
-        """The same with another rule."""
-        return self.ruled(quadrature(self.task, size))
-
-    def ruled(self, rule: Quadrature) -> "MultiIndexModel":
-        """The same with another rule."""
-        return MultiIndexModel(
-            task=self.task,
-            step=self.step,
-            rule=rule.with_tables_of(self.rule),
-            jumps_at_zero=self.jumps_at_zero,
-            still=self.still,
-        )
 
     def with_slopes(self, vectors: Rows, rtol: float) -> "MultiIndexModel":
         """The same rule, or for smooth losses one whose derivatives are as accurate as asked."""
@@ -174,6 +154,14 @@ class MultiIndexModel(Model):
     def resting(self) -> "MultiIndexModel":
         """Fields of neurons without weights are zero, not tiny: a ReLU has no slope there."""
         return eqx.tree_at(lambda model: model.still, self, jnp.asarray(True))
+
+    def mean(self, metric: Metric) -> Mean:
+        """The risk of committees in closed form; else the loss, or what is measured, by a rule."""
+        if metric == RISK and self.task.squared is not None:
+            return CommitteeRisk(self.task)
+        task = self.task if metric == RISK else Measured(self.task, metric)
+        rule = quadrature(task, _fixed(task, self.size.nodes))
+        return RuledMean(task, rule, still=jnp.asarray(True), counts=metric == ERROR)
 
     # --- without noise: jumps where a field is zero ---------------------------------------------
 
@@ -299,41 +287,6 @@ class MultiIndexModel(Model):
     def frame(self, vector: Vector) -> Frame:
         """How the fields depend on independent normals."""
         return self._frame(self.unravel(vector))
-
-    def _frame(self, state: JaxState) -> Frame:
-        arranged = None if self.rule.orthants is None else self.rule.arranged
-        return frame_of(self.task, state, arranged=arranged, noise=self.rule.with_noise)
-
-    def over_nodes(self, state: JaxState, frame: Frame, part: Callable[[Samples, Index], T]) -> T:
-        """What ``part`` makes of all nodes of a component, along an axis of components."""
-        moves = jnp.any(state["M"] != 0, axis=1) | (jnp.diagonal(state["R"]) > REST) | ~self.still
-
-        def block(c: Index, b: Index) -> T:
-            samples = samples_of(self.task, self.rule, frame, state, c, b)
-            fields, orthogonal = (
-                jnp.where(moves[:, None], x, 0.0) for x in (samples.fields, samples.orthogonal)
-            )
-            samples = samples._replace(fields=fields, orthogonal=orthogonal)
-            return in_chunks(lambda some: part(some, c), samples)
-
-        def component(c: Index) -> T:
-            if self.rule.blocks == 1:
-                return block(c, jnp.asarray(0))
-            shapes, of_block = traced_once(lambda b: block(c, b), jnp.asarray(0))
-            nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-
-            def add(total: T, b: Index) -> tuple[T, None]:
-                more = lambda: jax.tree.map(jnp.add, total, of_block(b))  # noqa: E731
-                return jax.lax.cond(b < self.rule.used, more, lambda: total), None
-
-            return jax.lax.scan(add, nothing, jnp.arange(self.rule.blocks))[0]
-
-        return jax.lax.map(component, jnp.arange(len(self.task.weights)))
-
-    def _sum(self, state: JaxState, frame: Frame, part: Callable[[Samples], T]) -> T:
-        """What ``part`` makes of the nodes, over all components."""
-        parts = self.over_nodes(state, frame, lambda samples, _: part(samples))
-        return jax.tree.map(lambda x: jnp.tensordot(jnp.asarray(self.task.weights), x, 1), parts)
 
     def _increments(self, state: JaxState, samples: Samples) -> Float[Array, "n q"]:
         """The motion by the sample at each node."""

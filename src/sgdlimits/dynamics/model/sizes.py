@@ -23,6 +23,8 @@ PLANE_PIECES = 6  # of the second variable, where the kinks left in it are not k
 PROBE_NODES = 2**13  # of a plain random rule to compare with, over all components
 LEAST_PROBE, MOST_PROBE = 2**8, 2**11  # the same for each component
 MOST_NODES = 2**14  # for each component
+RANDOM_COUNTS = (2**10, 2**12, 2**14, 2**16)  # of random nodes
+LEAST_RANDOM = 2**8  # the same where that is too much
 GRIDS = (2**8, 2**10, 2**12, 2**14, 2**15)  # nodes of Gauss–Hermite grids
 LEAST_HERMITE, MOST_HERMITE = 5, 80  # their largest orders
 
@@ -97,7 +99,7 @@ def sizes(
     kinks, m = kinks_of(task), field_count(task)
     if task.labels is not None and math.isinf(task.precision) and not task.spike.any():
         return [Size("none", 1)]
-    random = [count for count in (2**10, 2**12, 2**14, 2**16) if count <= most]
+    random = [count for count in RANDOM_COUNTS if count <= most] or [LEAST_RANDOM]
     sobol = [Size("sobol", count) for count in random]
     if kinks.unknown:
         return sobol
@@ -147,7 +149,7 @@ def _lines(kinks: Kinks, m: int, random: Sequence[int]) -> list[Size]:
     cuts = (False, True) if kinks.soft else (False,)
     m += kinks.noise == "field"
     if m > 2:
-        return [Size("lines", count, bends) for bends in cuts for count in random[1:]]
+        return [Size("lines", count, bends) for bends in cuts for count in random[1:] or random]
     return [
         Size("lines", order**m * math.prod(pieces_of(kinks, m, bends)), bends, (order,))
         for bends in cuts

@@ -4,9 +4,22 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from sgdlimits import _checks
 from sgdlimits._precision import as_arrays
+from sgdlimits._types import Metric
 from sgdlimits.dynamics.model.base import Model, Vector, model_of
+from sgdlimits.dynamics.model.mean import RISK, Mean
 from sgdlimits.tasks.spiked_tensor import SpikedTensor
+
+
+class SpikedTensorRisk(Mean):
+    """E‖Y − x^{⊗k}‖², beside the constant E‖Y‖²."""
+
+    task: SpikedTensor
+
+    def at(self, vector: Vector) -> Float[Array, ""]:
+        """−2λmᵏ + R²ᵏ."""
+        return jnp.asarray(self.task.risk(vector[0], vector[1]))
 
 
 class SpikedTensorModel(Model):
@@ -19,6 +32,15 @@ class SpikedTensorModel(Model):
         """⟨∇Φ, ∇u⟩ by differentiating Φ(m, r2)."""
         along, across = jax.grad(lambda u: self.task.population_loss(u[0], u[1]))(vector)
         return jnp.stack([along, 4 * vector[1] * across])
+
+    def mean(self, metric: Metric) -> Mean:
+        """The risk; data are whole tensors, so there is nothing else to average."""
+        if metric != RISK:
+            raise _checks.InputError(
+                f"metric={metric!r} is not allowed: of SpikedTensor only the risk is known, since "
+                "its samples are tensors, without fields and labels"
+            )
+        return SpikedTensorRisk(self.task)
 
     def corrector(self, vector: Vector) -> Vector:
         """½δ⟨V, ∇²u⟩: ∇²m = 0, ∇²r2 = 2(I − vvᵀ), and the trace of V is dim·A at leading order."""
