@@ -44,9 +44,10 @@ ARROWS: dict[str, set[str]] = {
     "dynamics.rest": {"dynamics.flow", "dynamics.model", "results", "tasks"},
     "dynamics.branches": {"dynamics.model", "dynamics.rest", "results", "tasks"},
     "dynamics.plane": {"dynamics.model", "results", "tasks"},
+    "dynamics.measures": {"dynamics.model", "tasks"},
     "dynamics": {
         *("dynamics.model", "dynamics.flow", "dynamics.noise", "dynamics.rest"),
-        *("dynamics.branches", "dynamics.plane", "tasks"),
+        *("dynamics.branches", "dynamics.plane", "dynamics.measures", "tasks"),
     },
     "triples": {"results"},
     "simulate": {"gaussian", "results", "tasks"},

@@ -2,13 +2,14 @@ from . import experiments, plot, results, spectra, tasks, theory
 from ._cache import use_cache
 from ._errors import InputError
 from ._version import __version__
-from .dynamics import EffectiveDynamics, effective_dynamics
+from .dynamics import EffectiveDynamics, Measurement, effective_dynamics, measure
 from .simulate import extend, first_passage, simulate
 from .triples import Triple, closability, critical_step, generator, localizability
 
 __all__ = [
     "EffectiveDynamics",
     "InputError",
+    "Measurement",
     "Triple",
     "__version__",
     "closability",
@@ -19,6 +20,7 @@ __all__ = [
     "first_passage",
     "generator",
     "localizability",
+    "measure",
     "plot",
     "results",
     "simulate",

@@ -1,6 +1,7 @@
 """From a task to the ODE or SDE that its summary statistics obey."""
 
 from sgdlimits.dynamics.effective import EffectiveDynamics, effective_dynamics
+from sgdlimits.dynamics.measures import Measurement, measure
 from sgdlimits.dynamics.model import Model, model_of
 from sgdlimits.dynamics.noise import LinearSDE, RescaledSDE
 from sgdlimits.dynamics.rest import FixedPoint, FixedPoints
@@ -10,8 +11,10 @@ __all__ = [
     "FixedPoint",
     "FixedPoints",
     "LinearSDE",
+    "Measurement",
     "Model",
     "RescaledSDE",
     "effective_dynamics",
+    "measure",
     "model_of",
 ]

@@ -4,7 +4,7 @@ from sgdlimits import _checks
 from sgdlimits._moves import MomentumLike, Moves, StepLike, moves
 from sgdlimits._names import explained
 from sgdlimits._types import Flag, Number, WholeNumber
-from sgdlimits.dynamics import branches, flow, noise, plane, rest
+from sgdlimits.dynamics import branches, flow, measures, noise, plane, rest
 from sgdlimits.dynamics.model import Limit
 from sgdlimits.tasks import Task
 
@@ -31,6 +31,9 @@ class EffectiveDynamics(Limit):
     basins = rest.basins
     bifurcations = branches.bifurcations
     drift_in_plane = plane.drift_in_plane
+    risk = measures.risk
+    error = measures.error
+    measure = measures.measure_at
 
 
 @explained
