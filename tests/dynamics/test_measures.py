@@ -14,6 +14,7 @@ from scipy.stats import norm
 import sgdlimits as sl
 from sgdlimits.tasks import MultiIndexFamily, Task
 from tests.cases import hinge_network
+from tests.compilations import compilations
 
 SAMPLES = 10**6
 
@@ -64,9 +65,11 @@ def softmax(task: Any, state: Any, seen: Drawn) -> tuple[np.ndarray, np.ndarray]
 
 
 def committees(task: Any, state: Any, seen: Drawn) -> tuple[np.ndarray, None]:
-    unit = ACTIVATIONS[task.activation]
-    K, T = (task.width, len(task.anchors)) if task.scale == "mean" else (1, 1)
-    y = unit(seen.anchors).sum(axis=0) / T + task.noise**0.5 * seen.noise
+    unit, r = ACTIVATIONS[task.activation], len(task.anchors)
+    teacher = ACTIVATIONS[task.teacher_activation or task.activation]
+    K, T = (task.width, r) if task.scale == "mean" else (1, 1)
+    b = np.ones(r) if task.teacher_readout is None else task.teacher_readout
+    y = b @ teacher(seen.anchors) / T + task.noise**0.5 * seen.noise
     f = state.get("v", np.ones(task.width)) @ unit(seen.fields) / K
     return (y - f) ** 2 / 2, None
 
@@ -112,8 +115,13 @@ NETWORKS: list[tuple[Task, Any]] = [
         ),
         committees,
     ),
-    (sl.tasks.TeacherStudent(activation="relu", teacher_width=1, noise=0.2), committees),
-    (sl.tasks.TeacherStudent(activation="tanh", student_width=1), committees),
+    (sl.tasks.TeacherStudent(activation="relu", noise=0.2, teacher_readout=[2, -1]), committees),
+    (
+        sl.tasks.TeacherStudent(
+            activation="tanh", student_width=1, teacher_activation="erf", teacher_readout=[2, -1]
+        ),
+        committees,
+    ),
     (sl.tasks.PhaseRetrieval(width=2, noise=0.3), retrieval),
     (sl.tasks.PhaseRetrieval(noise=0.1, spherical=False, readout="trained"), retrieval),
     (sl.tasks.SingleIndex("tanh", student="erf", noise=0.1), single),
@@ -385,6 +393,34 @@ def test_runs_that_diverged_have_no_risk(softmax_task: Any) -> None:
     assert np.isnan(risk).values.tolist() == [[False] * 3, [False, True, True], [False] * 3]
     runs.M.values[:] = np.nan
     assert np.all(np.isnan(sl.measure(softmax_task, runs).risk))
+
+
+def test_how_sgd_moves_does_not_matter(softmax_task: Any) -> None:
+    """Of slow momentum, the velocity is part of the state but not of the network."""
+    state = softmax_task.random_state(50, seed=0)
+    plain = sl.effective_dynamics(softmax_task).risk(state)
+    for moves in (
+        {"momentum": ("slow", 1.0)},
+        {"normalised": True},
+        {"step": [(0, 1.0), (1, 0.5)]},
+    ):
+        limit = sl.effective_dynamics(softmax_task, **moves)
+        assert limit.risk(state) == plain
+        if "momentum" in moves:
+            path = sl.measure(softmax_task, limit.solve(state, time=1.0, points=2))
+            assert path.risk[1] < path.risk[0]
+
+
+def test_programs_serve_results_of_any_size(softmax_task: Any) -> None:
+    def measured(runs: int, points: int) -> None:
+        options: Any = {"dim": 50, "time": 1.0, "seed": 0}
+        result = sl.simulate(softmax_task, runs=runs, points=points, **options)
+        sl.measure(softmax_task, result, "risk")
+
+    measured(3, 4)
+    with compilations() as programs:
+        measured(4, 6)
+    assert not programs
 
 
 def test_a_family_from_outside() -> None:

@@ -44,6 +44,10 @@ def test_on_request(measured: xr.Dataset, solution: xr.Dataset) -> None:
     assert panel.lines[0].get_label() == "mine, mean of 10 runs (2 diverged)"
     assert np.min(np.asarray(panel.lines[0].get_xdata())) > 0
     assert panel.lines[-1].get_label() == "asymptote 0.5"
+    samples = learning_curve(measured, solution, x="samples").axes[0]
+    assert samples.get_xlabel() == "samples"
+    for line in samples.lines[:2]:
+        np.testing.assert_allclose(np.asarray(line.get_xdata(), float), 2000 * measured.time)
     one = learning_curve(measured.isel(run=[0]), metric="risk").axes[0]
     assert [line.get_label() for line in one.lines] == ["SGD, one run"]
     error = measured.rename(risk="error")

@@ -8,8 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sgdlimits import _checks
+from sgdlimits._names import explained
 from sgdlimits._types import Number, Word
 from sgdlimits.plot import style
+from sgdlimits.plot._along import along, label_of
 from sgdlimits.plot._axes import one_panel
 from sgdlimits.plot._ensemble import describe, finished
 
@@ -18,6 +20,7 @@ _SCALES = {"none": "", "x": "x", "y": "y", "both": "xy"}
 _MIDDLE = (0.1, 0.9)  # quantiles over runs
 
 
+@explained
 def learning_curve(
     runs: xr.Dataset,
     path: xr.Dataset | None = None,
@@ -25,6 +28,7 @@ def learning_curve(
     *,
     asymptote: Number | None = None,
     log: Word = "none",
+    x: Word = "time",
     label: Word = "SGD",
     color: Word = style.SIMULATION,
     axes: Axes | None = None,
@@ -40,6 +44,7 @@ def learning_curve(
         metric: the variable's name, "risk", "error" or that of a function.
         asymptote: drawn as a dotted line; by default where ``path`` ends.
         log: which axes are logarithmic: "none", "x", "y" or "both".
+        x: what is on the horizontal axis, "time" or "samples".
         label: of the runs, in the legend.
         color: of the runs; several curves in one panel need several.
         axes: draw in these axes in place of a new figure.
@@ -68,15 +73,18 @@ def learning_curve(
     with style.figure_style():
         figure, panel = one_panel(axes, (5.6, 4.2))
         shown = slice(1 if "x" in scaled else 0, None)  # a logarithm of time has no beginning
-        _draw_runs(panel, values.isel(time=shown), f"{label}, ", diverged, color)
-        if limit is not None:
+        text = f"{label}, " + describe("mean of", values.sizes["run"], diverged)
+        table = values.transpose("run", "time").values[:, shown]
+        _draw_runs(panel, along(runs, x)[shown], table, text, color)
+        if path is not None and limit is not None:
             look: Any = {"color": style.LIMIT, "linewidth": 1.2, "linestyle": "--", "zorder": 5}
-            panel.plot(limit.time[shown], limit[shown], label="limit, dim → ∞", **look)
+            places = along(path, x, like=runs)[shown]
+            panel.plot(places, limit[shown], label="limit, dim → ∞", **look)
             asymptote = float(limit[-1]) if asymptote is None else asymptote
         if asymptote is not None:
             text = f"asymptote {asymptote:.3g}"
             panel.axhline(asymptote, color=style.LIMIT, linestyle=":", linewidth=1, label=text)
-        panel.set(xlabel=style.TIME_LABEL, ylabel=_WORDS.get(metric, metric))
+        panel.set(xlabel=label_of(x, runs), ylabel=_WORDS.get(metric, metric))
         panel.set(**{f"{axis}scale": "log" for axis in scaled})
         panel.margins(x=0.02)
         panel.legend()
@@ -101,20 +109,17 @@ def _curve(argument: str, dataset: xr.Dataset, metric: str) -> xr.DataArray:
     return dataset[metric]
 
 
-def _draw_runs(panel: Axes, values: xr.DataArray, before: str, diverged: int, color: str) -> None:
-    table, time = values.transpose("run", "time").values, values.time.values
-    count = len(table)
-    text = before + describe("mean of", count, diverged)
-    if count == 0:
+def _draw_runs(panel: Axes, places: np.ndarray, table: np.ndarray, text: str, color: str) -> None:
+    if len(table) == 0:
         panel.plot([], [], color=color, label=text)
         return
     mean = table.mean(axis=0)
-    panel.plot(time, mean, color=color, linewidth=2.4, label=text, zorder=4)
-    if count == 1:
+    panel.plot(places, mean, color=color, linewidth=2.4, label=text, zorder=4)
+    if len(table) == 1:
         return
-    width = 2 * table.std(axis=0, ddof=1) / np.sqrt(count)
+    width = 2 * table.std(axis=0, ddof=1) / np.sqrt(len(table))
     for low, high, alpha, words in (
         (*np.quantile(table, _MIDDLE, axis=0), 0.2, "middle 80 % of runs"),
         (mean - width, mean + width, 0.5, "± 2 standard errors of the mean"),
     ):
-        panel.fill_between(time, low, high, color=color, alpha=alpha, linewidth=0, label=words)
+        panel.fill_between(places, low, high, color=color, alpha=alpha, linewidth=0, label=words)

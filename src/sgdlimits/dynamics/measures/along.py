@@ -4,6 +4,7 @@ import numpy as np
 import xarray as xr
 
 from sgdlimits import _checks
+from sgdlimits._names import explained
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Metric
 from sgdlimits.dynamics.measures.at_state import WORK
@@ -14,6 +15,7 @@ RTOL = 1e-5  # error of the mean, relative to that of absolute values
 CHOSEN, JUDGED = 4, 8  # states for which a rule is chosen, and by which its error is judged
 
 
+@explained
 @double_precision
 def measure(task: Task, dataset: xr.Dataset, metric: Metric = "risk") -> xr.Dataset:
     """Add what a metric is on average over fresh samples, at every state of a result.
