@@ -92,7 +92,7 @@ def test_divergence_is_not_silent() -> None:
     [
         ({"task": "xor"}, "task='xor' is not allowed: task must be a multi-index task"),
         ({"task": sl.tasks.SpikedTensor()}, r"task=SpikedTensor\(.*must be a multi-index task"),
-        ({"dim": 3}, "dim=3 is not allowed: GaussianMixture needs dim >= 4"),
+        ({"dim": 1}, "dim=1 is not allowed: GaussianMixture needs dim >= 2"),
         ({"dim": 20.5}, r"dim=20\.5 is not allowed"),
         ({"step": 0}, "step=0 is not allowed: step must be a positive"),
         ({"step": np.nan}, "step=nan is not allowed"),
@@ -123,7 +123,7 @@ def test_too_many_steps_and_samples() -> None:
         for samples in wrong:
             with pytest.raises(sl.InputError, match=r"samples=.* is not allowed"):
                 draw(samples)
-    with pytest.raises(sl.InputError, match="dim=3 is not allowed"):
-        anchors(SOFTMAX, 3)
+    with pytest.raises(sl.InputError, match="dim=1 is not allowed"):
+        anchors(SOFTMAX, 1)
     with pytest.raises(sl.InputError, match="must be a multi-index task"):
         anchors(sl.tasks.SpikedTensor(), 20)  # type: ignore[arg-type]
