@@ -43,7 +43,7 @@ def test_sides() -> None:
 
 
 def test_measures_have_names() -> None:
-    event = event_of(("risk", "<", 0.1), XOR.layout, {"risk": lambda state: state["v"][1]})
+    event = event_of(("risk", "<", 0.1), XOR.layout, lambda name: lambda state: state["v"][1])
     np.testing.assert_allclose(event.heights(STATES), STATES["v"][:, 1] - 0.1)
 
 

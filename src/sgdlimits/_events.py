@@ -3,6 +3,7 @@ r"""When something has happened to a run: one reading for simulations, solutions
 An event is said in one of three ways:
 
 - ``("M[0,teacher]", ">", 0.3)``: a statistic, by its flat name, is above a level; "<" for below;
+  of a limit also "risk" and "error";
 - ``(function, ">", 0.3)``: the same of a JAX function of the state, a dict of arrays;
 - ``function``: it crosses zero, from whichever side it is on at the start.
 
@@ -30,6 +31,7 @@ from sgdlimits._warn import warn
 Quantity = Callable[[dict[str, Any]], Any]
 EventLike = Quantity | tuple[str | Quantity, str, float]
 
+MEANS = ("risk", "error")  # over fresh samples: a limit knows them
 _SIDES = {">": 1, "<": -1}
 _FLAT = re.compile(r"\s*([^\[\]]+?)\s*(?:\[(.*)\])?\s*")
 _SHOWN = 60  # names in an error message
@@ -108,16 +110,15 @@ def holds(
 
 
 def event_of(
-    event: EventLike, layout: Laid, measures: Mapping[str, Quantity] | None = None
+    event: EventLike, layout: Laid, mean: Callable[[str], Quantity] | None = None
 ) -> Event:
     """Read what a caller says.
 
     Args:
         event: see the top of this file.
         layout: of the statistics.
-        measures: further quantities by their names, where there are any: functions of the state.
+        mean: what makes a function of the state of "risk" and "error", where something can.
     """
-    measures = measures or {}
     if callable(event):
         return Event(_checked(event, layout), np.asarray(0.0), 0, f"{_name_of(event)} crosses zero")
     if not isinstance(event, tuple | list) or len(event) != 3:
@@ -128,15 +129,15 @@ def event_of(
     what, relation, level = event
     _checks.choice("event[1]", relation, list(_SIDES))
     number = _checks.array("event[2]", level, ())
-    quantity = _checked(what, layout) if callable(what) else _named(what, layout, measures)
+    quantity = _checked(what, layout) if callable(what) else _named(what, layout, mean)
     words = f"{what if isinstance(what, str) else _name_of(what)} {relation} {float(number):g}"
     return Event(quantity, number, _SIDES[relation], words)
 
 
-def _named(what: Any, layout: Laid, measures: Mapping[str, Quantity]) -> Quantity:
-    """One entry of a statistic, R[1,0] as well as R[0,1], or a measure."""
-    if isinstance(what, str) and what in measures:
-        return measures[what]
+def _named(what: Any, layout: Laid, mean: Callable[[str], Quantity] | None) -> Quantity:
+    """One entry of a statistic, R[1,0] as well as R[0,1], or a population mean."""
+    if what in MEANS and mean is not None:
+        return mean(what)
     match = _FLAT.fullmatch(what) if isinstance(what, str) else None
     for statistic in layout.statistics:
         if match is None or match[1] != statistic.name:
@@ -148,10 +149,10 @@ def _named(what: Any, layout: Laid, measures: Mapping[str, Quantity]) -> Quantit
         ):
             pairs = zip(words, labels, strict=True)
             return Entry(statistic.name, tuple(axis.index(word) for word, axis in pairs))
-    names = [*layout.coordinates, *measures]
+    names = [*layout.coordinates, *(MEANS if mean else ())]
     shown = ", ".join(names[:_SHOWN]) + (f", … ({len(names)} in all)" if names[_SHOWN:] else "")
-    risk = "; a risk must be given as a JAX function of the state" if what == "risk" else ""
-    raise _checks.InputError(f"event[0]={what!r} is not allowed: it must be one of {shown}{risk}")
+    hint = f"; for the {what} give limit.quantity({what!r}), a function" if what in MEANS else ""
+    raise _checks.InputError(f"event[0]={what!r} is not allowed: it must be one of {shown}{hint}")
 
 
 def _checked(function: Quantity, layout: Laid) -> Quantity:

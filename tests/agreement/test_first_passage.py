@@ -1,6 +1,7 @@
 """When SGD passes, by the chain, by paths of its SDE, and in the limit."""
 
 import numpy as np
+import pytest
 from scipy.stats import ks_2samp
 
 import sgdlimits as sl
@@ -35,3 +36,20 @@ def test_runs_pass_at_the_time_of_the_limit() -> None:
         assert abs(bias) < 8 / dim + 4 * gaps[-1] / np.sqrt(RUNS)
     slope = np.polyfit(np.log(dims), np.log(gaps), 1)[0]
     assert abs(slope + 0.5) < 0.08
+
+
+def test_risk_by_its_name_is_the_risk_that_is_measured() -> None:
+    """Of the limit, of its paths, and as a function for SGD."""
+    task, start = sl.tasks.PhaseRetrieval(noise=0.1), {"M": [[0.3]], "R": [[0.91]]}
+    limit = sl.effective_dynamics(task, step=0.05)
+    passage = limit.first_passage(("risk", "<", 0.3), start)
+    there = {name: passage[name].values for name in start}
+    assert float(limit.risk(there)) == pytest.approx(0.3, abs=1e-6)
+    event = (limit.quantity("risk"), "<", 0.3)
+    runs = sl.first_passage(task, event, 4000, runs=64, max_time=60.0, step=0.05, init=start)
+    spread = float(runs.time.std()) / 8
+    assert abs(float(runs.time.mean()) - float(passage.time)) < 4 * spread + 20 / 4000
+    paths = limit.sample_paths(start, dim=4000, time=60.0, runs=64, until=("risk", "<", 0.3))
+    assert not paths.censored.any()
+    with pytest.raises(sl.InputError, match=r"give limit\.quantity\('risk'\)"):
+        sl.first_passage(task, ("risk", "<", 0.3), 100, runs=2)

@@ -60,7 +60,7 @@ def first_passage(  # noqa: D417 - a method: self needs no word
     (1.013954, 0.5, False)
     """
     longest = _checks.positive("max_time", max_time)
-    read = event_of(event, self.task.layout)
+    read = event_of(event, self.task.layout, self.quantity)
     vectors, batch = start_vectors(self.model, self.task, init)
     starts = np.asarray(vectors)
     heights = _heights(self, read, starts)

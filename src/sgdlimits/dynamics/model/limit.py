@@ -9,11 +9,13 @@ import numpy as np
 
 from sgdlimits import _checks
 from sgdlimits._compiled import compiled
+from sgdlimits._events import Quantity
 from sgdlimits._moves import Moves
 from sgdlimits._precision import double_precision
-from sgdlimits._types import Number, Numbers, State, StateLike, WholeNumber
+from sgdlimits._types import Metric, Number, Numbers, State, StateLike, WholeNumber
 from sgdlimits._warn import warn
-from sgdlimits.dynamics.model.base import Model, Rows, as_state
+from sgdlimits.dynamics.model.base import Model, Rows, as_state, model_of
+from sgdlimits.dynamics.model.mean import name_of
 from sgdlimits.dynamics.model.moved import moved_model, noise_step, step_at, task_of
 from sgdlimits.dynamics.model.table import Table
 from sgdlimits.tasks.base import Task
@@ -197,6 +199,35 @@ class Limit(eqx.Module):
     def jacobian_error(self, state: StateLike, time: Number = 0.0) -> np.ndarray:
         """Estimated error of each entry of ``jacobian``, as for ``drift_error``."""
         return self._slopes(state, time)[1]
+
+    @double_precision
+    def quantity(self, metric: Metric) -> Quantity:
+        """A population mean as a function of the state, for events: those of simulations too.
+
+        Exact where the mean is; else the sum over the nodes of one rule, with the error that
+        ``risk``, ``error`` and ``measure`` state at a state.
+
+        Args:
+            metric: "risk", "error" or a metric of one's own, as of ``measure``.
+
+        Returns:
+            A function of a dict of arrays. Make it once: whoever waits for it compiles it.
+
+        >>> import sgdlimits as sl
+        >>> task = sl.tasks.PhaseRetrieval()
+        >>> risk = sl.effective_dynamics(task).quantity("risk")
+        >>> passage = sl.first_passage(task, (risk, "<", 0.1), 300, runs=8, step=0.1, max_time=50.0)
+        >>> bool(passage.censored.any())
+        False
+        """
+        mean = model_of(self.learned, step=1.0, nodes=self.nodes or COARSE_NODES).mean(metric)
+        layout = self.learned.layout
+
+        def value(state: dict[str, Any]) -> Any:
+            return mean.at(jnp.asarray(layout.ravel({name: state[name] for name in layout.shapes})))
+
+        value.__name__ = name_of(metric)
+        return value
 
     def _slopes(self, state: StateLike, time: Number) -> tuple[np.ndarray, np.ndarray]:
         """The Jacobian and its error; warns where it is poor."""

@@ -84,7 +84,7 @@ def sample_paths(  # noqa: D417 - a method: self needs no word
     points = _checks.integer("points", points, least=2)
     seed = _checks.integer("seed", seed, least=0)
     segment = segment_of(init, seed)
-    event = None if until is None else event_of(until, self.task.layout)
+    event = None if until is None else event_of(until, self.task.layout, self.quantity)
     starts = np.asarray(start_vectors(self.model, self.task, init, runs)[0])
     lanes = TOGETHER if self.model.exact else FEW
     rows = np.minimum(np.arange(-(-runs // lanes) * lanes), len(starts) - 1)
