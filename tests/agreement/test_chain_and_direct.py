@@ -83,7 +83,7 @@ def test_without_the_orthogonal_part_it_fails(
     """Negative control: no noise, or half of it, in the directions that nothing spans."""
 
     reference = direct(index)
-    module = importlib.import_module("sgdlimits.simulate.run")  # simulate is a function as well
+    module = importlib.import_module("sgdlimits.simulate.setting")  # simulate is a function as well
     process_of = module.process_of
 
     def with_less(task: Task, **options: Any) -> Any:

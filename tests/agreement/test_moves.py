@@ -110,7 +110,8 @@ def test_samples_taken_for_one_with_all_their_noise_fail(monkeypatch: pytest.Mon
             mean = jnp.mean(sums.factor, axis=1, keepdims=True)
             return sums._replace(factor=jnp.broadcast_to(mean, sums.factor.shape))
 
-    module = importlib.import_module("sgdlimits.simulate.run")  # simulate is a function as well
+    reference = direct("XOR", "few")
+    module = importlib.import_module("sgdlimits.simulate.setting")  # simulate is a function as well
     process_of = module.process_of
 
     def wrong(task: Task, **options: Any) -> Any:
@@ -119,7 +120,7 @@ def test_samples_taken_for_one_with_all_their_noise_fail(monkeypatch: pytest.Mon
         return Wrong(**{name: getattr(process, name) for name in fields})
 
     monkeypatch.setattr(module, "process_of", wrong)
-    means, _, least = distances(simulate("XOR", "chain", 1, **MOVES["few"]), direct("XOR", "few"))
+    means, _, least = distances(simulate("XOR", "chain", 1, **MOVES["few"]), reference)
     assert means > 8
     assert least < 1e-6
 
