@@ -59,7 +59,7 @@ def test_measures_have_names() -> None:
         (("v", ">", 0.3), ["event[0]='v'", "v[0]"]),
         (("v[0,0]", ">", 0.3), ["event[0]='v[0,0]'"]),
         ((3, ">", 0.3), ["event[0]=3", "v[0]"]),
-        (("risk", "<", 0.1), ["event[0]='risk'", "JAX function of the state"]),
+        (("risk", "<", 0.1), ["event[0]='risk'", "limit.quantity('risk')"]),
         (lambda state: state["m"], ["asks for 'm'", "['v', 'M', 'R']"]),
         (lambda state: state["v"], ["shape (3,)", "one real number"]),
         (lambda state: state["v"][0] > 0.3, ["bool", "one real number"]),
