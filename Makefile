@@ -15,7 +15,7 @@ VERSION := $(filter $(addsuffix .%,$(PYTHONS)),$(if $(PYTHON),$(shell $(PYTHON) 
 # The stamp carries the version: a .venv that another one has made is remade.
 READY := $(VENV)/.ready-$(VERSION)
 
-.PHONY: run figures test lint bench venv clean
+.PHONY: run figures test test-fast lint bench venv clean
 
 ## run: the experiments that tell the story, with their scorecard, on one page: results/report.html
 run: $(READY)
@@ -29,6 +29,10 @@ figures: $(READY)
 test: lint
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest
+
+## test-fast: what takes seconds, for the inner loop: no types, and not the files of tests/conftest.py
+test-fast: lint
+	$(BIN)/python -m pytest -m 'not slow'
 
 ## lint: style of code and docstrings
 lint: $(READY)

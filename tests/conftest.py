@@ -4,10 +4,12 @@ import ctypes
 import gc
 import os
 import warnings
+from pathlib import Path
 
 # before the hook: while it imports the package, it looks for its own bytecode of all else as well
 import jax
 import matplotlib.figure  # noqa: F401
+import pytest
 import scipy.optimize
 import scipy.stats  # noqa: F401
 import xarray  # noqa: F401
@@ -44,6 +46,25 @@ if jaxlib_version.startswith("0.10."):
 with warnings.catch_warnings():
     warnings.simplefilter("default")
     sgdlimits.use_cache()
+
+# Files in which compilation takes most of the time, or which start processes: `make test-fast`
+# leaves them out.
+SLOW = """
+agreement dynamics experiments/test_catalogue experiments/test_pool gaussian/test_lines
+gaussian/test_orthants simulate/test_checkpoint simulate/test_going_on simulate/test_first_passage
+simulate/test_moves simulate/test_programs simulate/test_run spectra triples test_cache
+test_examples test_start test_typing
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is in slow files; docstrings and guides are too, since they show first answers."""
+    tests_folder = Path(__file__).parent
+    slow = tuple(str(tests_folder / name) for name in SLOW.split())
+    for item in items:
+        if not item.path.is_relative_to(tests_folder) or str(item.path).startswith(slow):
+            item.add_marker("slow")
+
 
 # Each compiled program holds some fifteen memory maps, of which Linux allows a process 65 530:
 # beyond that JAX crashes. A worker that comes near forgets its programs.

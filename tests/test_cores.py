@@ -128,7 +128,7 @@ def test_simulations_use_the_threads_and_do_not_depend_on_them(
             used.append(max_workers)
             super().__init__(max_workers)
 
-    module = importlib.import_module("sgdlimits.simulate.run")  # simulate is a function as well
+    module = importlib.import_module("sgdlimits.simulate.chunks")
     monkeypatch.setattr(module, "ThreadPoolExecutor", Watched)
 
     def simulated(threads: int) -> xr.Dataset:
