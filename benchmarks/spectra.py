@@ -58,17 +58,18 @@ def leading_pairs() -> Iterator[Row]:
         return matrices.leading("hessian", range(CLASSES), RANK, tolerance=TOLERANCE).values
 
     ours()  # compile
-    ratios, gap = [], 0.0
+    ours_took, generic_took, gap = [], [], 0.0
     for _ in range(REPEATS):
         start = time.perf_counter()
         fast = ours()
         middle = time.perf_counter()
         slow = np.array(generic(W, data.x, data.labels))
         end = time.perf_counter()
-        ratios.append((end - middle) / (middle - start))
+        ours_took.append(middle - start)
+        generic_took.append(end - middle)
         gap = max(gap, float(np.max(np.abs(fast - slow) / np.abs(slow))))
     what = "top 10 eigenpairs of 10 class blocks, dim 1000: autodiff + eigsh / ours"
-    yield Row(what, float(np.median(ratios)), 5.0, True)
+    yield Row(what, min(generic_took) / min(ours_took), 5.0, True)
     yield Row("the same: distance of their eigenvalues, relative", gap / 1e-6, 1.0, False, "ppm")
 
 
