@@ -61,6 +61,8 @@ def test_measures_have_names() -> None:
         ((3, ">", 0.3), ["event[0]=3", "v[0]"]),
         (("risk", "<", 0.1), ["event[0]='risk'", "limit.quantity('risk')"]),
         (lambda state: state["m"], ["asks for 'm'", "['v', 'M', 'R']"]),
+        (lambda: 1.0, ["it fails for a state", "TypeError"]),
+        (lambda state: float(state["v"][0]), ["it fails for a state"]),
         (lambda state: state["v"], ["shape (3,)", "one real number"]),
         (lambda state: state["v"][0] > 0.3, ["bool", "one real number"]),
     ],

@@ -166,6 +166,11 @@ def _checked(function: Quantity, layout: Laid) -> Quantity:
                 f"event={_name_of(function)} is not allowed: it asks for {error} of a state, and "
                 f"the names there are {list(layout.shapes)}"
             ) from error
+        except Exception as error:  # the caller's own code
+            raise _checks.InputError(
+                f"event={_name_of(function)} is not allowed: it fails for a state, a dict of JAX "
+                f"arrays ({type(error).__name__}: {str(error).splitlines()[0]})"
+            ) from error
     shape, kind = getattr(result, "shape", None), getattr(result, "dtype", None)
     if shape != () or kind is None or not jnp.issubdtype(kind, jnp.floating):
         given = f"{kind} of shape {shape}" if kind is not None else type(result).__name__

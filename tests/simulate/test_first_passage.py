@@ -120,6 +120,29 @@ def test_divergence_is_told_apart() -> None:
     assert np.all((passage.time.values < 20.0) == lost)
 
 
+def test_a_quantity_that_is_no_number_is_not_an_event() -> None:
+    """The state is finite, the logarithm of a negative overlap is not a number."""
+    start, event = {"m": -0.2, "r2": 1.0}, (lambda state: jnp.log(state["m"]), ">", -1.0)
+    with pytest.warns(RuntimeWarning, match="3 of 3 runs the quantity ceased to be a number"):
+        passage = sl.first_passage(PCA, event, 200, runs=3, max_time=1.0, init=start)
+    assert passage.censored.all()
+    limit = sl.effective_dynamics(PCA)
+    assert limit.first_passage(event, start, 5.0).censored
+    later = limit.first_passage(lambda state: jnp.sqrt(state["m"] + 0.5) - 2.0, start, 5.0)
+    assert later.censored
+    assert float(later.m) == pytest.approx(-0.5, abs=1e-6)
+
+
+def test_runs_that_still_wait_may_go_on() -> None:
+    never = ("m", ">", 50.0)
+    waiting = sl.simulate(PCA, 60, runs=2, time=1.0, points=3, until=never)
+    whole = sl.simulate(PCA, 60, runs=2, time=2.0, points=5)
+    np.testing.assert_allclose(sl.extend(waiting, 1.0).m, whole.m, rtol=1e-12)
+    some = sl.simulate(PCA, 60, runs=2, time=1.0, points=3, until=("m", "<", 50.0))
+    with pytest.raises(sl.InputError, match="some of its runs stand still"):
+        sl.extend(some, 1.0)
+
+
 @pytest.mark.parametrize("method", ["chain", "direct"])
 def test_the_law_of_brownian_passage(method: str) -> None:
     """Without signal and at a tiny step m is a random walk: the reflection principle.

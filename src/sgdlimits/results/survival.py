@@ -120,6 +120,10 @@ def survival(passage: xr.Dataset, *, confidence: Number = 0.95) -> Survival:
 
 
 def _times(passage: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
+    if not isinstance(passage, xr.Dataset):
+        raise _checks.InputError(
+            f"passage={passage!r} is not allowed: it must be a Dataset from first_passage"
+        )
     name = next((name for name in _TIMES if name in passage.data_vars), None)
     if name is None or "censored" not in passage or passage[name].dims != ("run",):
         raise _checks.InputError(

@@ -97,6 +97,10 @@ def opened(
     ends: Ends | None,
 ) -> Iterator[Checkpoint]:
     """The folder of this simulation, new or as an earlier process left it."""
+    if not isinstance(folder, str | os.PathLike) or str(folder) == "":
+        raise _checks.InputError(
+            f"checkpoint={folder!r} is not allowed: checkpoint must be the path of a folder"
+        )
     path = Path(folder)
     says = _identity(setting, starts, marks, event, ends)
     try:
@@ -107,7 +111,7 @@ def opened(
                 leftover.unlink(missing_ok=True)
             _compare(path, says, folder)
             yield Checkpoint(path)
-    except (PermissionError, FileExistsError, NotADirectoryError) as error:
+    except (PermissionError, FileNotFoundError, FileExistsError, NotADirectoryError) as error:
         raise _checks.InputError(
             f"checkpoint={str(folder)!r} is not allowed: {error.strerror}"
         ) from error

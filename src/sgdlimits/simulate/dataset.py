@@ -6,7 +6,9 @@ import numpy as np
 import xarray as xr
 
 from sgdlimits import results
+from sgdlimits._events import Event
 from sgdlimits._types import State
+from sgdlimits._warn import warn
 from sgdlimits.simulate.clock import Marks
 from sgdlimits.simulate.ends import MOST, NAME, Ends, encoded
 from sgdlimits.simulate.records import Recorded
@@ -51,27 +53,31 @@ def to_dataset(
 
 
 def passages(
-    setting: Setting, recorded: Recorded, first: int, longest: float
+    setting: Setting, recorded: Recorded, event: Event, first: int, longest: float
 ) -> dict[str, np.ndarray]:
     """Step and time of an event for every run, and whether it happened.
 
-    A run that diverges stands still as well, where its quantity is no longer a number: it is
-    censored at that time.
+    A run whose quantity is no longer a number stands still as well, as one that diverges does: it
+    is censored at that time.
 
     Args:
         setting: what was simulated.
         recorded: of all runs.
+        event: what they waited for.
         first: how many steps had been taken when the runs began.
         longest: the time until which they were watched.
     """
     stopped = recorded.steps >= 0
+    ends = {name: x[:, -1] for name, x in recorded.values.items()}
     finite = np.all(
-        [
-            np.all(np.isfinite(x[:, -1]), axis=tuple(range(1, x.ndim - 1)))
-            for x in recorded.values.values()
-        ],
-        axis=0,
+        [np.all(np.isfinite(x), axis=tuple(range(1, x.ndim))) for x in ends.values()], axis=0
     )
+    unknown = stopped & finite & np.isnan(event.heights(ends))
+    if np.any(unknown):
+        warn(
+            f"event: of {int(unknown.sum())} of {len(unknown)} runs the quantity ceased to be a "
+            "number, though their states are finite; they are censored then"
+        )
     steps = np.where(stopped, recorded.steps, recorded.done)
     times = recorded.times
     if setting.moves.step.constant:
@@ -79,6 +85,6 @@ def passages(
     return {
         "step": steps,
         "time": np.where(stopped, times, longest),
-        "censored": ~(stopped & finite),
+        "censored": ~(stopped & finite) | unknown,
         "at_start": stopped & (recorded.steps == first),
     }

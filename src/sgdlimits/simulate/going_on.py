@@ -31,8 +31,8 @@ def end_of(dataset: xr.Dataset, setting: Setting, runs: int) -> End:
     if not isinstance(dataset, xr.Dataset) or dataset.attrs.get("kind") != "simulation":
         given = dataset.attrs.get("kind") if isinstance(dataset, xr.Dataset) else type(dataset)
         raise _refused(f"it must be a Dataset that simulate returned, and is {given}")
-    if "passage_step" in dataset:
-        raise _refused("its runs stand still since their event")
+    if "passage_step" in dataset and not bool(dataset["censored"].all()):
+        raise _refused("some of its runs stand still since their event")
     if "time" not in dataset.dims or "run" not in dataset.dims or NAME not in dataset.coords:
         raise _refused(
             f"it must be what simulate returned, with its times and the coordinate {NAME!r}, which "

@@ -60,8 +60,8 @@ def first_passage(
         A Dataset over ``run``: ``step``, the number of steps taken when the event has happened,
         ``time``, the statistics then; ``censored`` for runs to which it has not happened, with the
         state at ``max_time``; ``at_start`` for those of which it held before the first step, with
-        time 0; ``diverged`` for those that are no longer finite: they are censored when the
-        quantity of the event ceased to be a number. :func:`sgdlimits.results.survival` estimates
+        time 0; ``diverged`` for those that are no longer finite. Runs are censored when the
+        quantity of the event ceases to be a number. :func:`sgdlimits.results.survival` estimates
         the law of the times, censored ones included, and :func:`sgdlimits.plot.survival` draws it.
 
     >>> import sgdlimits as sl
@@ -87,7 +87,7 @@ def first_passage(
     read.warn_of_sides(read.heights(starts))
     recorded = run_chunks(setting, starts, marks.steps, event=read)
     end = float(marks.times[-1])
-    told = passages(setting, recorded, 0, end)
+    told = passages(setting, recorded, read, 0, end)
     flags = results.divergence(recorded.values, np.array([end]))
     told["diverged"] = flags["diverged"]
     layout = setting.layout

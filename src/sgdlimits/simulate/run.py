@@ -64,7 +64,8 @@ def simulate(
         momentum: β in [0, 1): V ← βV + δ∇L, W ← W − V; or ("slow", κ) for β = 1 − κδ and
             U ← βU + δ∇L, W ← W − δU. The velocity is zero at the start.
         readout_step: ε ≥ 0; a trained readout moves with εδ.
-        normalised: gradients, without the ridge's, are divided by their norm, times √dim.
+        normalised: gradients, without the ridge's, are divided by their norm, times √dim, before
+            they are made tangential.
         sphere: on spherical tasks, "rescaled": rows of W are divided by their norms after a step;
             "tangential": besides, gradients are made tangential before it.
         seed: of all randomness. Run i is the same whatever ``runs``, ``points`` and cores.
@@ -137,7 +138,7 @@ def simulate(
     values = recorded.values
     if marks.steps[0] <= done:
         values = {name: np.concatenate([starts[name][:, None], values[name]], 1) for name in starts}
-    told = {} if event is None else passages(setting, recorded, done, marks.times[-1])
+    told = {} if event is None else passages(setting, recorded, event, done, marks.times[-1])
     told = {f"passage_{name}" if name in ("step", "time") else name: x for name, x in told.items()}
     notes = {} if event is None else {"event": event.words}
     return to_dataset(setting, values, marks, told, notes, ends=recorded.ends)

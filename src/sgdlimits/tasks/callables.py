@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.experimental import checkify
 
@@ -132,6 +133,10 @@ def output_of(name: str, function: Function, *arguments: Any) -> jax.ShapeDtypeS
         raise _checks.InputError(
             f"{name} returns {described} for one sample, which is not allowed: "
             f"{name} must return a scalar"
+        )
+    if jnp.issubdtype(getattr(output, "dtype", float), jnp.complexfloating):
+        raise _checks.InputError(
+            f"{name} returns a complex number, which is not allowed: {name} must return a real one"
         )
     return output
 

@@ -103,8 +103,12 @@ def _within(
     """The event along a solution that is known at a grid of times, else where it ends."""
     finite = np.all(np.isfinite(path), axis=1)
     known = len(path) if finite.all() else int(np.argmin(finite))
-    times, vectors = grid[:known], path[:known]
-    heights = side * _heights(limit, event, vectors)
+    heights = side * _heights(limit, event, path[:known])
+    if np.any(lost := np.isnan(heights)):  # nothing is known from there on
+        known = int(np.argmax(lost))
+        if known == 0:
+            return Passage(float(grid[0]), path[0], False)
+    times, vectors, heights = grid[:known], path[:known], heights[:known]
     last = Passage(float(times[-1]), vectors[-1], False)
     for cell in _candidates(times, heights, known < len(path)):
         at_end = cell == known - 1

@@ -40,7 +40,8 @@ def measure_at(self: Limit, state: StateLike, metric: Metric) -> Measurement:  #
         state: of the network.
         metric: "risk", "error", or a JAX function ``metric(fields, readout, label)`` that gives a
             number for one sample; its kinks and jumps are found, as those of a loss are. Write it
-            once, outside of loops: a function that is made again compiles again.
+            once, outside of loops: a function that is made again compiles again. Where a metric is
+            infinite, as log|s| is, its mean is known less well than its error says.
 
     Returns:
         A ``Measurement``: ``name``, ``value``, ``error``. The error is one standard deviation, the

@@ -220,13 +220,14 @@ class Limit(eqx.Module):
         >>> bool(passage.censored.any())
         False
         """
+        name = name_of(metric)
         mean = model_of(self.learned, step=1.0, nodes=self.nodes or COARSE_NODES).mean(metric)
         layout = self.learned.layout
 
         def value(state: dict[str, Any]) -> Any:
-            return mean.at(jnp.asarray(layout.ravel({name: state[name] for name in layout.shapes})))
+            return mean.at(jnp.asarray(layout.ravel({part: state[part] for part in layout.shapes})))
 
-        value.__name__ = name_of(metric)
+        value.__name__ = name
         return value
 
     def _slopes(self, state: StateLike, time: Number) -> tuple[np.ndarray, np.ndarray]:
