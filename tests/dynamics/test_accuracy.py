@@ -181,3 +181,34 @@ def test_ten_classes(scale: float, kind: str) -> None:
     chance = plain.std(axis=0, ddof=1) / 8**0.5
     assert np.all(np.abs(drift - plain.mean(axis=0)) < 5 * chance + 3 * stated.max())
     assert np.max(chance) < 1e-4
+
+
+def test_rules_that_agree_with_smaller_ones_and_not_with_larger_ones() -> None:
+    """Three nearly dependent neurons |s| and a label sign(a): small orthant rules are off alike."""
+    lam, K, count = 1.072, 3, 2**15
+    task = sl.tasks.MultiIndexTask(
+        loss=lambda s, v, y: (y - jnp.sum(v * jnp.abs(s))) ** 2 / 2,
+        labels=lambda _, a, _e: jnp.sign(a[0]),
+        width=K,
+        anchors=["a"],
+        precision=lam,
+        readout="trained",
+    )
+    v, M = np.array([1.35369, -0.83257, -0.88764]), np.array([[-0.62126], [-0.5775], [-0.58881]])
+    R = np.array(
+        [[0.49047, 0.45983, 0.45756], [0.45983, 0.43468, 0.43107], [0.45756, 0.43107, 0.42966]]
+    )
+    limit = sl.effective_dynamics(task, rtol=1e-4)
+    state = {"v": v, "M": M, "R": R}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "expectations are known to")
+        drift, stated = limit.drift(state)["M"], limit.drift_error(state)["M"]
+    means = []
+    for seed in range(6):
+        z = norm.ppf(qmc.Sobol(1 + K, rng=np.random.default_rng(seed)).random(count)) / lam**0.5
+        s = z[:, :1] @ M.T + z[:, 1:] @ np.linalg.cholesky(R).T
+        residual = np.abs(s) @ v - np.sign(z[:, 0])
+        means.append(-(residual[:, None] * v * np.sign(s)).T @ z[:, :1] / count)
+    chance = np.std(means, axis=0, ddof=1) / 6**0.5
+    assert np.max(chance) < np.max(stated)
+    assert np.all(np.abs(drift - np.mean(means, axis=0)) < 3 * np.max(stated) + 4 * chance)

@@ -73,6 +73,9 @@ def chosen(
         rung = model.sized(size)
         error = max(relative_error(rung, row, one) for row, one in zip(rows, seen, strict=True))
         one = _Tried(rung, error)
+        for smaller in tried:  # a rule that hardly changes to a smaller one may be far off with it
+            if family(smaller.model.size) == family(size) and size.kind not in RANDOM:
+                smaller.error = max(smaller.error, error)
         tried.append(one)
         if error <= rtol and (best := _best(tried, rows, seen)).error <= rtol:
             return best.model, best.error
