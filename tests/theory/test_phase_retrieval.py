@@ -1,15 +1,12 @@
 """Phase retrieval: reference numbers, exact moments, and printed formulas that must fail."""
 
-import itertools
-import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
-from scipy.integrate import quad, solve_ivp
-from scipy.special import digamma
+from scipy.integrate import solve_ivp
 
 from sgdlimits.gaussian.wick import quadratic_second, quadratic_square_second
 from sgdlimits.theory import phase_retrieval as pr
@@ -67,96 +64,6 @@ def test_risk_and_steps_reference() -> None:
     values += [pr.fastest_step(p, 0.5) for p in (1, 2, 5)]
     expected = [0.03571428571428572, 0.16, 0.08, 0.36363636363636365, 1.5527950310559007]
     np.testing.assert_allclose(values, expected, rtol=1e-10)
-
-
-def test_exit_times_reference() -> None:
-    """The reference is in the paper's time, ours is width times longer."""
-    values = [
-        pr.exit_time_annealed(3000, 0.1, p, step, 0.5) / p
-        for p, step in ((1, 0.05), (2, 0.1), (5, 0.25))
-    ]
-    expected = [1.037595997024727, 0.7853762190122057, 0.7063556769806972]
-    np.testing.assert_allclose(values, expected, rtol=1e-9)
-    diffusive = pr.exit_time_diffusive(3000, 0.1, 0.05, 0.5)
-    assert diffusive == pytest.approx(1.4111061941653107, rel=1e-10)
-    assert pr.exit_time_quenched(3000, 0.1, 0.05, 0.5) > values[0]  # Jensen
-
-
-def exit_times(m2: np.ndarray, level: float) -> np.ndarray:
-    """2ωt for squared overlaps m² at the start: (45) solved for p = 1."""
-    return np.log(level / m2 + 1 - level)
-
-
-def normal_law(dim: int, level: float) -> float:
-    """2ωt of (48): m² = z²/d with z standard normal, by the midpoint rule in √z."""
-    root = (np.arange(400_000) + 0.5) * 1e-5  # 0 < z = root² < 16
-    density = np.exp(-(root**4) / 2) * np.sqrt(2 / np.pi) * 2 * root * 1e-5
-    return float(exit_times(root**4 / dim, level) @ density)
-
-
-def quenched(dim: int, level: float) -> float:
-    """2ωt of ``exit_time_quenched``."""
-    return 2 * pr.growth_rate(1, 0.05, 0.5) * pr.exit_time_quenched(dim, level, 0.05, 0.5)
-
-
-@pytest.mark.parametrize("level", [0.1, 0.8])
-@pytest.mark.parametrize("dim", [2, 3, 5, 10, 20])
-def test_quenched_exit_time_from_sampled_starts(dim: int, level: float) -> None:
-    """Gaussian vectors projected on the sphere; the law of d → ∞, that of (48), is off."""
-    rng = np.random.default_rng(dim)
-    weights = rng.standard_normal((400_000, dim))
-    times = exit_times(weights[:, 0] ** 2 / np.sum(weights**2, axis=1), level)
-    error = times.std() / np.sqrt(len(times))
-    assert times.min() >= 0
-    assert abs(times.mean() - quenched(dim, level)) < 4 * error
-    assert abs(times.mean() - normal_law(dim, level)) > 10 * error
-
-
-@pytest.mark.parametrize("level", [1e-9, 0.1, 0.999])
-def test_quenched_exit_time_by_adaptive_quadrature(level: float) -> None:
-    """m = sin φ has the density cos^(d−2) φ; φ = s² softens the logarithm at 0."""
-    for dim in (2, 3, 20, 300):
-
-        def integral(function: Callable[[float], float], dim: int = dim) -> float:
-            def integrand(s: float) -> float:
-                return function(math.sin(s * s) ** 2) * math.cos(s * s) ** (dim - 2) * 2 * s
-
-            edge = math.sqrt(math.pi / 2)
-            cuts = [0.0, *np.sqrt([level**0.5, 5 / dim**0.5]).clip(0, edge), edge]
-            pieces = itertools.pairwise(np.unique(cuts))
-            return float(sum(quad(integrand, a, b, epsabs=0, epsrel=1e-11)[0] for a, b in pieces))
-
-        mean = integral(lambda m2: math.log1p(level * (1 - m2) / m2)) / integral(lambda _: 1.0)
-        assert quenched(dim, level) == pytest.approx(mean, rel=1e-9)
-
-
-def test_quenched_exit_time_is_a_digamma_at_full_loss() -> None:
-    """At T = 1 the time is −E log m²/(2ω), and E log m² = ψ(½) − ψ(d/2) for a beta variable."""
-    for dim in (2, 7, 10**4, 10**15):
-        exact = digamma(dim / 2) - digamma(0.5)
-        assert quenched(dim, 1 - 1e-14) == pytest.approx(exact, rel=1e-12)
-
-
-def test_quenched_exit_time_approaches_its_limit_at_rate_one_over_dim() -> None:
-    dims = np.array([250, 1000, 4000])
-    gaps = np.array([normal_law(dim, 0.1) - quenched(dim, 0.1) for dim in dims])
-    np.testing.assert_allclose(dims * gaps, 1, atol=1e-2)
-    slope = np.polyfit(np.log(dims), np.log(gaps), 1)[0]
-    assert slope == pytest.approx(-1, abs=0.01)
-
-
-def test_diffusive_exit_time_is_the_hypergeometric_series() -> None:
-    """At a small argument the series of (52) converges: an independent evaluation."""
-    dim, level, step, noise = 3000, 0.002, 0.05, 0.5
-    s2 = step / dim * (48 + 4 * noise)
-    z = -pr.growth_rate(1, step, noise) * level / s2
-    term, series = 1.0, 0.0
-    for n in range(80):  # ratio of terms of 2F2(1, 1; 3/2, 2; z)
-        series += term
-        term *= (1 + n) * (1 + n) / ((1.5 + n) * (2 + n)) * z / (1 + n)
-    assert abs(z) > 1
-    value = pr.exit_time_diffusive(dim, level, step, noise)
-    assert value == pytest.approx(level / s2 * series, rel=1e-9)
 
 
 @pytest.mark.parametrize("width", [1, 3])
@@ -258,8 +165,6 @@ def test_increment_covariance_from_exact_moments() -> None:
 def test_bad_input_is_named() -> None:
     with pytest.raises(ValueError, match=r"step=0 is not allowed"):
         pr.single_drift(0.1, step=0)
-    with pytest.raises(ValueError, match=r"threshold=1.5 is not allowed.*\(0, 1\)"):
-        pr.exit_time_annealed(100, 1.5, 1, 0.05, 0.0)
     with pytest.raises(ValueError, match=r"gram=.*positive diagonal"):
         pr.drift([0.1], [[0.0]], step=0.1)
     with pytest.raises(ValueError, match=r"gram=.*must be symmetric"):

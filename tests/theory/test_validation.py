@@ -14,6 +14,7 @@ from sgdlimits import theory
 # For each parameter a value that is right for two neurons or classes, unless a model differs.
 RIGHT: dict[str, Any] = {
     "angle": 0.5,
+    "average": "quenched",
     "block": (0, 1),
     "classes": 2,
     "dim": 100,
@@ -43,11 +44,13 @@ RIGHT: dict[str, Any] = {
     "snr": 4.0,
     "spherical": True,
     "square_norm": 1.0,
+    "start": None,
     "step": 0.05,
     "student_gram": np.eye(2),
     "teacher_gram": np.eye(2),
     "threshold": 0.1,
     "time": 1.0,
+    "unit": "time",
     "variance": 1.0,
     "weight": 0.5,
     "weights": [0.5, 0.5],

@@ -9,12 +9,13 @@ are the paper's divided by p, exit times the paper's multiplied by p.
 """
 
 from sgdlimits.theory.phase_retrieval.exit_times import (
-    exit_time_annealed,
-    exit_time_diffusive,
-    exit_time_quenched,
-    fastest_step,
-    growth_rate,
-    largest_step,
+    ExitLaw,
+    ExitTime,
+    exit_law,
+    exit_time,
+    exit_time_offset,
+    minimal_samples,
+    overlap_noise,
 )
 from sgdlimits.theory.phase_retrieval.flow import (
     Velocity,
@@ -23,19 +24,32 @@ from sgdlimits.theory.phase_retrieval.flow import (
     unconstrained_drift,
 )
 from sgdlimits.theory.phase_retrieval.fluctuations import increment_covariance
+from sgdlimits.theory.phase_retrieval.rates import (
+    alignment_decay_rate,
+    fastest_step,
+    growth_rate,
+    largest_step,
+    overparametrization_gain,
+)
 from sgdlimits.theory.phase_retrieval.risks import excess_risk, risk
 
 __all__ = [
+    "ExitLaw",
+    "ExitTime",
     "Velocity",
+    "alignment_decay_rate",
     "drift",
     "excess_risk",
-    "exit_time_annealed",
-    "exit_time_diffusive",
-    "exit_time_quenched",
+    "exit_law",
+    "exit_time",
+    "exit_time_offset",
     "fastest_step",
     "growth_rate",
     "increment_covariance",
     "largest_step",
+    "minimal_samples",
+    "overlap_noise",
+    "overparametrization_gain",
     "risk",
     "single_drift",
     "unconstrained_drift",

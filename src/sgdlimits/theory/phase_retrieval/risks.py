@@ -5,7 +5,7 @@ import numpy as np
 from sgdlimits import _checks
 from sgdlimits._types import Number, Numeric
 from sgdlimits.theory._inputs import below, symmetric, vector
-from sgdlimits.theory.phase_retrieval.exit_times import largest_step
+from sgdlimits.theory.phase_retrieval.rates import largest_step
 
 
 def risk(
