@@ -8,6 +8,7 @@ those of ``docs/references.bib``.
 from sgdlimits.theory import (
     binary_mixture,
     gaussian_mixture,
+    hermite,
     marchenko_pastur,
     phase_retrieval,
     population_spectra,
@@ -19,6 +20,7 @@ from sgdlimits.theory import (
 __all__ = [
     "binary_mixture",
     "gaussian_mixture",
+    "hermite",
     "marchenko_pastur",
     "phase_retrieval",
     "population_spectra",
