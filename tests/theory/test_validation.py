@@ -20,7 +20,9 @@ RIGHT: dict[str, Any] = {
     "farthest": 1.0,
     "flow": theory.mean_field.MeanField(teacher_width=1, nodes=8),
     "gram": np.eye(2),
-    "init": theory.mean_field.start_density(20, overlap_cells=8, norm_cells=30),
+    "init": theory.mean_field.start_density(
+        dim=99, farthest=8.0, largest=8.0, overlap_cells=16, norm_cells=16
+    ),
     "initial": 1.0,
     "largest": 2.0,
     "means_gram": np.eye(2),

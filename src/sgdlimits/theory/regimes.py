@@ -10,8 +10,7 @@ a sum of dp/γ independent increments of size γ/(dp). With γ = d^(−δ), p = 
 γ/p = d^(−(κ+δ)). Where γ/p → ∞ the norms diffuse before anything is learned, in a time of dp²/γ²
 samples with fluctuations γ/(p√d), which vanish only for κ + δ > −½.
 
-Source: L23; Veiga, Stephan, Loureiro, Krzakala, Zdeborová (2022), whose regions these are;
-Arnaboldi, Stephan, Krzakala, Loureiro (2023) for the mean field.
+Source: L23; VSLKZ22, whose regions these are; ASKL23 for the mean field.
 """
 
 import math
@@ -103,7 +102,7 @@ class Regime:
         return (
             f"dim {self.dim}, width {self.width}, step {self.step:g}: {said[self.name]}. "
             f"Neglected, to within constants: {terms}. "
-            f"One unit of time/width is {self.samples:,.0f} samples."
+            f"One unit of time/width is {self.samples:.6g} samples."
         )
 
 
@@ -121,10 +120,10 @@ def regime(
         step: γ, the learning rate times dim.
         tolerance: terms up to this size are neglected.
 
-    >>> regime(1000, 8, 0.1)  # doctest: +NORMALIZE_WHITESPACE
-    dim 1000, width 8, step 0.1: gradient flow of the population risk, the classical limit: the ODE
-    of all overlaps without its corrector. Neglected, to within constants: 0.0035 (fluctuations of
-    single runs), 0.013 (corrector, step/width). One unit of time/width is 80,000 samples.
+    >>> regime(1500, 8, 0.1)  # doctest: +NORMALIZE_WHITESPACE
+    dim 1500, width 8, step 0.1: gradient flow of the population risk, the classical limit: the ODE
+    of all overlaps without its corrector. Neglected, to within constants: 0.0029 (fluctuations of
+    single runs), 0.013 (corrector, step/width). One unit of time/width is 120000 samples.
     >>> regime(1000, 8, 4.0).name, regime(1000, 200, 4.0).name, regime(10, 1, 4.0).name
     ('high-dimensional ODE', 'mean field', 'none')
     """
@@ -148,7 +147,7 @@ def phase(step_exponent: Number, width_exponent: Number) -> str:
         step_exponent: δ.
         width_exponent: κ.
 
-    Source: Veiga, Stephan, Loureiro, Krzakala, Zdeborová (2022); L23.
+    Source: VSLKZ22; L23.
 
     >>> phase(0.5, 0.0), phase(-0.5, 0.5), phase(-0.25, 0.0), phase(-1.0, 0.25)
     ('learning', 'plateau', 'no learning', 'no limit')

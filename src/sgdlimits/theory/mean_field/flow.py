@@ -52,7 +52,7 @@ class MeanField:
         spherical: the particles keep mᵀP⁻¹m + q.
         nodes: largest number of nodes of the teacher's fields, the same for the whole solution.
 
-    Source: L23, mean-field slides, with the signs corrected; Mei, Montanari, Nguyen (2018).
+    Source: L23, mean-field slides, with the signs corrected; ASKL23.
 
     >>> flow = MeanField(activation="square", teacher_width=1)
     >>> path = flow.solve({"M": [[0.5], [-0.5]], "q": [0.5, 0.5]}, time=20.0, points=2)
