@@ -4,12 +4,14 @@ from ._errors import InputError
 from ._version import __version__
 from .dynamics import EffectiveDynamics, Measurement, effective_dynamics, measure
 from .simulate import extend, first_passage, simulate
+from .theory.regimes import Regime, regime
 from .triples import Triple, closability, critical_step, generator, localizability
 
 __all__ = [
     "EffectiveDynamics",
     "InputError",
     "Measurement",
+    "Regime",
     "Triple",
     "__version__",
     "closability",
@@ -22,6 +24,7 @@ __all__ = [
     "localizability",
     "measure",
     "plot",
+    "regime",
     "results",
     "simulate",
     "spectra",
