@@ -52,6 +52,8 @@ ARROWS: dict[str, set[str]] = {
     },
     "triples": {"results"},
     "simulate": {"gaussian", "results", "tasks"},
+    # the one place above both: events of simulations that a limit knows
+    "named_means": {"dynamics", "simulate", "tasks"},
     # nothing of dynamics or theory is known here; simulate is for training runs
     "spectra.effective": {"gaussian", "results", "spectra", "tasks"},
     "spectra.empirical": {"results", "simulate", "spectra", "tasks"},

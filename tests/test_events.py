@@ -58,7 +58,7 @@ def test_measures_have_names() -> None:
         (("v[3]", ">", 0.3), ["event[0]='v[3]'", "v[0], v[1], v[2]"]),
         (("v", ">", 0.3), ["event[0]='v'", "v[0]"]),
         (("v[0,0]", ">", 0.3), ["event[0]='v[0,0]'"]),
-        ((3, ">", 0.3), ["event[0]=3", "v[0]"]),
+        ((3, ">", 0.3), ["event[0]=3", "v[0]", "risk, error"]),
         (("risk", "<", 0.1), ["event[0]='risk'", "limit.quantity('risk')"]),
         (lambda state: state["m"], ["asks for 'm'", "['v', 'M', 'R']"]),
         (lambda: 1.0, ["it fails for a state", "TypeError"]),

@@ -3,7 +3,8 @@ from ._cache import use_cache
 from ._errors import InputError
 from ._version import __version__
 from .dynamics import EffectiveDynamics, Measurement, effective_dynamics, measure
-from .simulate import extend, first_passage, simulate
+from .named_means import first_passage, simulate
+from .simulate import extend
 from .theory.regimes import Regime, regime
 from .triples import Triple, closability, critical_step, generator, localizability
 

@@ -3,7 +3,7 @@ r"""When something has happened to a run: one reading for simulations, solutions
 An event is said in one of three ways:
 
 - ``("M[0,teacher]", ">", 0.3)``: a statistic, by its flat name, is above a level; "<" for below;
-  of a limit also "risk" and "error";
+  also "risk" and "error", means over fresh samples, where somebody knows them: limits do;
 - ``(function, ">", 0.3)``: the same of a JAX function of the state, a dict of arrays;
 - ``function``: it crosses zero, from whichever side it is on at the start.
 
@@ -31,7 +31,7 @@ from sgdlimits._warn import warn
 Quantity = Callable[[dict[str, Any]], Any]
 EventLike = Quantity | tuple[str | Quantity, str, float]
 
-MEANS = ("risk", "error")  # over fresh samples: a limit knows them
+MEANS = ("risk", "error")  # over fresh samples
 _SIDES = {">": 1, "<": -1}
 _FLAT = re.compile(r"\s*([^\[\]]+?)\s*(?:\[(.*)\])?\s*")
 _SHOWN = 60  # names in an error message
@@ -136,7 +136,12 @@ def event_of(
 
 def _named(what: Any, layout: Laid, mean: Callable[[str], Quantity] | None) -> Quantity:
     """One entry of a statistic, R[1,0] as well as R[0,1], or a population mean."""
-    if what in MEANS and mean is not None:
+    if isinstance(what, str) and what in MEANS:
+        if mean is None:  # the names of the library give a function in place of the word
+            raise _checks.InputError(
+                f"event[0]={what!r} is not allowed: only a limit knows this mean; "
+                f"limit.quantity({what!r}) is a function to be given in its place"
+            )
         return mean(what)
     match = _FLAT.fullmatch(what) if isinstance(what, str) else None
     for statistic in layout.statistics:
@@ -149,10 +154,9 @@ def _named(what: Any, layout: Laid, mean: Callable[[str], Quantity] | None) -> Q
         ):
             pairs = zip(words, labels, strict=True)
             return Entry(statistic.name, tuple(axis.index(word) for word, axis in pairs))
-    names = [*layout.coordinates, *(MEANS if mean else ())]
+    names = [*layout.coordinates, *MEANS]
     shown = ", ".join(names[:_SHOWN]) + (f", … ({len(names)} in all)" if names[_SHOWN:] else "")
-    hint = f"; for the {what} give limit.quantity({what!r}), a function" if what in MEANS else ""
-    raise _checks.InputError(f"event[0]={what!r} is not allowed: it must be one of {shown}{hint}")
+    raise _checks.InputError(f"event[0]={what!r} is not allowed: it must be one of {shown}")
 
 
 def _checked(function: Quantity, layout: Laid) -> Quantity:

@@ -9,7 +9,7 @@ import pytest
 
 import sgdlimits as sl
 from sgdlimits.simulate.reflections import reflected, turned_back
-from sgdlimits.simulate.rows import Carry, Rows, Rule, lower
+from sgdlimits.simulate.rows import Carry, Rows, Rule, absorbed, lower
 from sgdlimits.simulate.square_roots import square_roots
 
 RUNS, DIM, R = 3, 50, 2
@@ -117,6 +117,30 @@ def test_the_triangle_of_a_block(rows: int) -> None:
         assert np.max(np.abs(gap) / scale) < 1e-13
 
 
+@pytest.mark.parametrize("rows", [1, 4, 8])
+def test_columns_are_absorbed_into_a_triangle(rows: int) -> None:
+    """Rows keep their accuracy where they are tiny, dependent, or nothing, in either part."""
+    rng = np.random.default_rng(rows)
+    L = np.abs(rng.normal(size=(rows, rows, 4))) * np.tri(rows)[:, :, None]
+    columns = rng.normal(size=(rows, 3, 4))
+    L[:, :, 1], columns[-1, :, 1] = 0.0, columns[0, :, 1]
+    scale = 10.0 ** -np.arange(0, 150, 150 / rows)[:rows, None]
+    L[:, :, 2] *= scale
+    columns[:, :, 2] *= scale
+    L[0, :, 3], columns[0, :, 3] = 0.0, 0.0
+    with jax.enable_x64(True):
+        after = np.asarray(jax.jit(absorbed)(jnp.asarray(L), jnp.asarray(columns)))
+    assert after.shape == L.shape
+    for i in range(4):
+        assert np.all(np.triu(after[..., i], 1) == 0)
+        both = np.concatenate([L[..., i], columns[..., i]], axis=1)
+        norms = np.linalg.norm(both, axis=1)
+        sizes = np.where(np.outer(norms, norms) > 0, np.outer(norms, norms), 1.0)
+        gap = after[..., i] @ after[..., i].T - both @ both.T
+        assert np.max(np.abs(gap) / sizes) < 1e-13
+        assert np.all(np.diag(after[..., i]) >= 0)
+
+
 @pytest.mark.parametrize("K", [1, 3])
 def test_reflections_turn_rows_to_a_triangle_and_back(K: int) -> None:
     """Orthogonal for singular rows, tiny ones and none."""
@@ -143,7 +167,9 @@ def test_reflections_turn_rows_to_a_triangle_and_back(K: int) -> None:
 def test_what_overflows_is_not_finite() -> None:
     with jax.enable_x64(True):
         L = lower(jnp.full((2, 3, 1), 1e200))
+        after = absorbed(jnp.zeros((2, 2, 1)), jnp.full((2, 3, 1), 1e200))
     assert not np.isfinite(np.asarray(L)).all()
+    assert not np.isfinite(np.asarray(after)).all()
 
 
 def test_roots_with_few_columns() -> None:

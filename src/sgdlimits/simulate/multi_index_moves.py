@@ -1,6 +1,6 @@
 """The exact chain of multi-index tasks with batches, momentum and the other moves."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -24,7 +24,7 @@ from sgdlimits.simulate.moved_chain import (
 )
 from sgdlimits.simulate.multi_index_data import MultiIndexData, data_of
 from sgdlimits.simulate.reflections import reflected, turned_back
-from sgdlimits.simulate.rows import Block, Carry, Rows, Rule, lower
+from sgdlimits.simulate.rows import Block, Carry, Rows, Rule, absorbed
 from sgdlimits.simulate.square_roots import square_roots
 from sgdlimits.simulate.velocity import observed, velocity_statistics
 from sgdlimits.tasks import MultiIndexFamily
@@ -129,18 +129,22 @@ class MultiIndexMoved(MovedChain):
         return sums._replace(rows=means + turned_back(span, reflections))
 
     def _sums(self, weights: Rows, key: noise.Key, beyond: bool) -> Sums:
-        (K, coordinates, lanes), (count, size) = weights.rows.shape, self._block
+        (K, coordinates, lanes), (count, _) = weights.rows.shape, self._block
         few = kept(self.batch, K) == self.batch
 
         def add(number: Index, sums: Sums) -> Sums:
-            readout, g, z = self._samples(weights, sample_key(key, number), number)
+            parts = self._samples(weights, sample_key(key, number), number)
             rows, factor = sums.rows, sums.factor
-            for i in range(size):
-                rows = rows + g[:, i, None] * z[:, i]
+            for _, g, z in parts:
+                for i in range(g.shape[1]):
+                    rows = rows + g[:, i, None] * z[:, i]
             if beyond:
-                factor = g if few else lower(jnp.concatenate([factor, g], axis=1))
-            if readout is not None and sums.readout is not None:
-                readout = sum((readout[:, i] for i in range(size)), start=sums.readout)
+                G = jnp.concatenate([g for _, g, _ in parts], axis=1)
+                factor = G if few else absorbed(factor, G)
+            readout = sums.readout
+            for each, _, _ in parts:
+                if each is not None and readout is not None:
+                    readout = sum((each[:, i] for i in range(each.shape[1])), start=readout)
             return Sums(readout, rows, factor)
 
         none = None if weights.readout is None else jnp.zeros((K, lanes))
@@ -150,13 +154,16 @@ class MultiIndexMoved(MovedChain):
 
     def _samples(
         self, weights: Rows, key: noise.Key, number: Index
-    ) -> tuple[Float[Array, "K b runs"] | None, Float[Array, "K b runs"], Block]:
-        """Gradients in the readout and in the fields of one block, and coordinates z."""
+    ) -> list[tuple[Float[Array, "K b runs"] | None, Float[Array, "K b runs"], Block]]:
+        """Gradients in the readout and in the fields of one block, and coordinates z, in parts."""
         data, r, (_, size) = self.data, self.along, self._block
         _, coordinates, lanes = weights.rows.shape
         means = r if self._turns else 0  # coordinates that have no noise
         draws = coordinates - means + data.noisy
-        normals, uniform = noise.normals_and_uniform(key, draws, size * lanes)
+        # numbers are made in pairs, so those of two halves together: none is left over
+        parts = 1 if size % 2 or draws % 2 == 0 else 2
+        each, picks = size // parts, parts if len(data.thresholds) else 0
+        normals, uniforms = noise.normals_and_uniforms(key, parts * draws, picks, each * lanes)
 
         def drawn(uniform: Array, normals: Array) -> tuple[Array, Array]:
             anchors = data.center(uniform) if means else data.anchors(uniform, normals[:r])
@@ -164,16 +171,20 @@ class MultiIndexMoved(MovedChain):
             z = jnp.concatenate([anchors, 1 / jnp.sqrt(data.task.precision) * inside])
             return z, data.labels(uniform, anchors, normals[-1])
 
-        # no axis of samples and runs together from here on: loops over it would not be simple ones
-        z, labels = computed_once(drawn)(uniform, normals)
-        z, labels = z.reshape(coordinates, size, lanes), labels.reshape(size, lanes)
-        fields = computed_once(times)(weights.rows, z)
-        each = jax.vmap(data.gradients, (1, None, 0), 1)
-        found = computed_once(each)(fields, weights.readout, labels)
-        if self.batch % size:  # of the last block not all are used
-            used = jnp.arange(size)[:, None] < self.batch - number * size
-            found = jax.tree.map(lambda x: jnp.where(used, x, 0.0), found)
-        return *found, z
+        def part(j: int) -> Any:
+            uniform = uniforms[j] if picks else jnp.zeros(each * lanes)
+            # no axis of samples and runs together from here on: loops would not be simple ones
+            z, labels = computed_once(drawn)(uniform, normals[j * draws : (j + 1) * draws])
+            z, labels = z.reshape(coordinates, each, lanes), labels.reshape(each, lanes)
+            fields = computed_once(times)(weights.rows, z)
+            gradients = jax.vmap(data.gradients, (1, None, 0), 1)
+            found = computed_once(gradients)(fields, weights.readout, labels)
+            if self.batch % size:  # of the last block not all are used
+                used = jnp.arange(j * each, (j + 1) * each)[:, None] < self.batch - number * size
+                found = jax.tree.map(lambda x: jnp.where(used, x, 0.0), found)
+            return *found, z
+
+        return [part(j) for j in range(parts)]
 
 
 def kept(batch: int, width: int) -> int:

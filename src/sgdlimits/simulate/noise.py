@@ -71,14 +71,26 @@ def normals_and_uniform(
     key: Key, count: int, runs: int
 ) -> tuple[Float[Array, "count runs"], Float[Array, " runs"]]:
     """``count`` standard normal numbers for every run, and a number that is uniform in (0, 1)."""
+    normals, uniforms = normals_and_uniforms(key, count, 1, runs)
+    return normals, uniforms[0]
+
+
+def normals_and_uniforms(
+    key: Key, count: int, uniforms: int, runs: int
+) -> tuple[Float[Array, "count runs"], Float[Array, "uniforms runs"]]:
+    """``count`` standard normal numbers for every run, and some that are uniform in (0, 1)."""
     pairs = (count + 1) // 2
-    # a word for every radius, half a word for every angle, and half a word more
-    drawn = computed_once(lambda key: words(key, pairs + pairs // 2 + 1, runs))(key)
+    # a word for every radius, half a word for every angle and for every uniform number
+    whole = (pairs + uniforms + 1) // 2
+    drawn = computed_once(lambda key: words(key, pairs + whole, runs))(key)
     lengths = computed_once(radius)(drawn[:pairs])
-    rest = drawn[pairs:]
-    halves = jnp.concatenate([rest >> 32, rest & (2**32 - 1)]).astype(jnp.uint32)
-    normals = jnp.concatenate(computed_once(turned)(lengths, halves[:pairs]))
-    return normals[:count], centred(halves[-1])
+    high, low = ((drawn[pairs:] >> shift).astype(jnp.uint32) for shift in (32, 0))
+    some = min(pairs, whole)  # angles in upper halves; together with the others they would be slow
+    parts = [computed_once(turned)(lengths[:some], high[:some])]
+    if pairs > whole:
+        parts.append(computed_once(turned)(lengths[some:], low[: pairs - some]))
+    normals = jnp.concatenate([part[axis] for axis in (0, 1) for part in parts])
+    return normals[:count], centred(jnp.concatenate([high, low])[2 * whole - uniforms :])
 
 
 def centred(word: UInt32[Array, "..."]) -> Float[Array, "..."]:

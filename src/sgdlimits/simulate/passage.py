@@ -40,9 +40,11 @@ def first_passage(
 
     Args:
         task: what is learned.
-        event: ``("M[0,teacher]", ">", 0.3)``, ``("m", "<", 0.1)``, the same with a JAX function of
-            the state, a dict of arrays, in place of a name, or such a function alone, which crosses
-            zero from whichever side it starts on.
+        event: ``("M[0,teacher]", ">", 0.3)``, ``("m", "<", 0.1)``, ``("risk", "<", 0.1)`` or
+            ``("error", "<", 0.1)``, the same with a JAX function of the state, a dict of arrays, in
+            place of a name, or such a function alone, which crosses zero from whichever side it
+            starts on. Risk and error are population means, ``limit.quantity``: where they have no
+            closed form they take much longer than a step.
         dim: the data dimension d.
         runs: number of independent runs.
         max_time: how long each is watched, in units of dim/step steps.

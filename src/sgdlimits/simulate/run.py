@@ -79,10 +79,11 @@ def simulate(
         points: number of equally spaced times recorded, at most one per step.
         times: the times to be recorded themselves, increasing, in place of ``time`` and ``points``;
             each is rounded to a whole number of steps.
-        until: an event at which a run stops: ``("M[0,teacher]", ">", 0.3)``, ``("m", "<", 0.1)``,
-            the same with a JAX function of the state in place of a name, or such a function alone,
-            which crosses zero from either side. It is looked at after every step. From then on the
-            statistics of a run stay as they are.
+        until: an event at which a run stops, as of :func:`first_passage`:
+            ``("M[0,teacher]", ">", 0.3)``, ``("risk", "<", 0.1)``, the same with a JAX function of
+            the state in place of a name, or such a function alone, which crosses zero from either
+            side. It is looked at after every step. From then on the statistics of a run stay as
+            they are.
         continue_from: what ``simulate`` returned for the same task, dim, runs, moves, seed and
             method: runs go on from its end, to the last bit as if they had not been interrupted.
             :func:`extend` takes all of that from the Dataset.
