@@ -122,6 +122,26 @@ def test_slaved_statistics_rest_where_their_own_motion_takes_them() -> None:
     assert abs(held.y_velocity.values - field.y_velocity.values[2, 1]) > 0.001
 
 
+def test_what_rests_may_move_by_sums_over_nodes() -> None:
+    task = sl.tasks.TeacherStudent(
+        activation="tanh", teacher_width=1, student_width=1, readout="trained", noise=0.1
+    )
+    limit = sl.effective_dynamics(task, rtol=1e-4)
+    start = {"v": np.array([0.5]), "M": np.array([[0.4]]), "R": np.array([[0.2]])}
+    field = limit.drift_in_plane(
+        *("M[0,teacher0]", "v[0]"),
+        x_values=[0.3, 0.9],
+        y_values=[0.6],
+        state=start,
+        others="slaved",
+    )
+    assert np.all(field.others_growth < 0)
+    for i in range(2):
+        there = state_at(limit, field, 0, i)
+        beyond, before = (there | {"R": there["R"] * share} for share in (1.01, 0.99))
+        assert limit.drift(beyond)["R"] < 0 < limit.drift(before)["R"]
+
+
 def test_on_the_sphere_the_others_make_room() -> None:
     grid = np.linspace(-1.2, 1.2, 7)
     field = SPHERE.drift_in_plane(*OVERLAPS, x_values=grid, y_values=grid, state=ON_SPHERE)

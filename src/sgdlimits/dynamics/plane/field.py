@@ -2,27 +2,19 @@
 
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from sgdlimits import _checks, results
 from sgdlimits._precision import double_precision
+from sgdlimits._progress import progress
 from sgdlimits._types import Numbers, StateLike, Word
-from sgdlimits.dynamics.model import Limit, Model
-from sgdlimits.dynamics.plane.others import (
-    Held,
-    Slaved,
-    constraint_slope,
-    hold,
-    nearest_states,
-    slave,
-)
+from sgdlimits.dynamics.model import Limit, Model, Table
+from sgdlimits.dynamics.plane.others import Held, Slaved, hold, is_state, slave
 from sgdlimits.tasks.base import Task
 
 OTHERS = ("held", "slaved")
-BATCH = 16  # points at a time: with 2¹⁵ nodes the Jacobian at one takes up to 60 MB
+BATCH = 64  # points at a time
 
 
 class Plane(NamedTuple):
@@ -84,7 +76,7 @@ def drift_in_plane(  # noqa: D417 - a method: self needs no word
     reference = _reference(self.model, task, plane, state)
     points = np.stack(np.meshgrid(plane.x_values, plane.y_values), axis=-1).reshape(-1, 2)
     models = _models(self, plane, reference, points)
-    held, growth = _everywhere(*models, plane, reference, points)
+    held, growth = _everywhere(*map(Table, models), plane, reference, points)
     if not held.valid.any():
         raise _checks.InputError(
             f"x={names[plane.x]!r}, y={names[plane.y]!r} is not allowed here: with the others "
@@ -98,7 +90,7 @@ def drift_in_plane(  # noqa: D417 - a method: self needs no word
     if growth is not None:
         arrays["others_growth"] = growth
     dims: dict[str, tuple[str, ...]] = dict.fromkeys(arrays, ("y", "x"))
-    arrays |= held.state
+    arrays |= task.layout.unravel(held.vectors)
     dims |= {name: ("y", "x", *axes) for name, axes in task.layout.dims.items()}
     for name, values in arrays.items():
         masked = np.where(held.valid.reshape(-1, *[1] * (values.ndim - 1)), values, np.nan)
@@ -129,33 +121,36 @@ def _models(
     """Accurate in this plane, and cheaper for the search for rest."""
     vectors = np.tile(reference, (len(points), 1))
     vectors[:, [plane.x, plane.y]] = points
-    nearest, is_state = nearest_states(limit.model, jnp.asarray(vectors))
-    states = nearest[np.asarray(is_state)] if is_state.any() else nearest
+    table = Table(limit.model)
+    nearest, valid = table.retract(vectors), is_state(table, vectors)
+    states = nearest[valid] if valid.any() else nearest
     model, error = limit.suited(states, smooth=plane.slaved)
     limit.warn_if_poor(error, "in this plane")
     return model, limit.cheaper(states, "in this plane") if plane.slaved else model
 
 
 def _everywhere(
-    model: Model, coarse: Model, plane: Plane, reference: np.ndarray, points: np.ndarray
+    table: Table, coarse: Table, plane: Plane, reference: np.ndarray, points: np.ndarray
 ) -> tuple[Held, np.ndarray | None]:
     """All points, in batches of one size: one compilation then serves every grid and plane."""
     pair = [plane.x, plane.y]
-    order = jnp.asarray(pair + _others(plane, len(reference)))
+    order = np.array(pair + _others(plane, len(reference)))
     parts: list[Held] = []
     growth: list[np.ndarray] = []
-    for first in range(0, len(points), BATCH):
-        batch = points[first : first + BATCH]
-        starts = np.tile(reference, (BATCH, 1))
-        starts[:, pair] = batch[np.minimum(np.arange(BATCH), len(batch) - 1)]
-        held = hold(model, order, jnp.asarray(starts))
-        if plane.slaved:
-            slaved = slave(coarse, order, held.vector)
-            held = hold(model, order, slaved.vector)
-            held = held._replace(valid=held.valid & slaved.arrived)
-            growth.append(_growth(slaved)[: len(batch)])
-        parts.append(jax.tree.map(lambda part: np.asarray(part)[: len(batch)], held))
-    joined = jax.tree.map(lambda *part: np.concatenate(part), *parts)
+    with progress("points of the plane", len(points)) as advance:
+        for first in range(0, len(points), BATCH):
+            batch = points[first : first + BATCH]
+            starts = np.tile(reference, (BATCH, 1))
+            starts[:, pair] = batch[np.minimum(np.arange(BATCH), len(batch) - 1)]
+            held = hold(table, order, starts)
+            if plane.slaved:
+                slaved = slave(coarse, order, held.vectors)
+                held = hold(table, order, slaved.vectors)
+                held = held._replace(valid=held.valid & slaved.arrived)
+                growth.append(_growth(slaved)[: len(batch)])
+            parts.append(Held(*(part[: len(batch)] for part in held)))
+            advance(len(batch))
+    joined = Held(*map(np.concatenate, zip(*parts, strict=True)))
     return joined, np.concatenate(growth) if growth else None
 
 
@@ -172,18 +167,19 @@ def _reference(model: Model, task: Task, plane: Plane, state: StateLike | None) 
             f"state=None is not allowed: state must be one of {type(task).__name__}, from which "
             f"{', '.join(names[i] for i in others)} are taken"
         )
-    vector = jnp.zeros(len(names)) if state is None else model.ravel(task.check_state(state))
-    slope = np.asarray(constraint_slope(model, vector))[:, others]
+    vector = np.zeros(len(names)) if state is None else model.ravel(task.check_state(state))
+    vector = np.asarray(vector)
+    slope = Table(model).constraint_jacobian(vector[None])[0][:, others]
     if len(slope) and (not others or np.linalg.matrix_rank(slope) < len(slope)):
         raise _checks.InputError(
             f"y={names[plane.y]!r} is not allowed with x={names[plane.x]!r}: at this state the "
             "sphere ties one to the other"
         )
-    return np.asarray(vector)
+    return vector
 
 
 def _growth(slaved: Slaved) -> np.ndarray:
-    slopes, arrived = np.asarray(slaved.slope), np.asarray(slaved.arrived)
+    slopes, arrived = slaved.slope, slaved.arrived
     growth = np.full(len(slopes), np.nan)
     if slopes.shape[-1]:
         growth[arrived] = np.linalg.eigvals(slopes[arrived]).real.max(axis=-1)

@@ -4,12 +4,15 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from sgdlimits._compiled import compiled
 from sgdlimits._newton import least_norm_step
 from sgdlimits._types import Index
-from sgdlimits.dynamics.model import Model, Vector, VectorMap
+from sgdlimits.dynamics.model import Table, Vector, VectorMap
+from sgdlimits.dynamics.model.table import Rows
+from sgdlimits.tasks.base import Task
 
 VALID = 1e-9  # how far from a state still counts as one, relative to its size
 PROJECTIONS = 30  # steps onto the constraint, which converge quadratically
@@ -17,125 +20,145 @@ FIRST_STEP, LEAST_STEP, LONGEST_STEP = 0.1, 1e-4, 1e8  # implicit steps in time 
 MOST_STEPS = 50
 
 Others = Float[Array, " o"]
+Order = Int[np.ndarray, " n"]  # positions of the two statistics that stay, then of the others
+Truths = Bool[np.ndarray, " q"]
 
 
 class Held(NamedTuple):
     """Statistics of which two were given, and what the drift does there."""
 
-    vector: Float[Array, "... n"]
-    state: dict[str, Float[Array, "..."]]  # the same by name
-    drift: Float[Array, "... n"]
-    speed: Float[Array, "..."]  # of the others along the constraint, by its largest component
-    valid: Bool[Array, "..."]  # whether it is a state
+    vectors: Rows
+    drift: Rows
+    speed: Float[np.ndarray, " q"]  # of the others along the constraint, by its largest component
+    valid: Truths  # whether it is a state
 
 
 class Slaved(NamedTuple):
     """Statistics of which two were given and the others have come to rest."""
 
-    vector: Float[Array, "... n"]
-    slope: Float[Array, "... o o"]  # Jacobian of the others' motion in the others
-    arrived: Bool[Array, "..."]
+    vectors: Rows
+    slope: Float[np.ndarray, "q o o"]  # Jacobian of the others' motion in the others
+    arrived: Truths
 
 
-@compiled
-def hold(model: Model, order: Int[Array, " n"], starts: Float[Array, "points n"]) -> Held:
-    """Move the others from each start as little as puts it on the constraint.
-
-    ``order`` lists the positions of the two statistics that stay, then those of the others.
-    """
-
-    def one(start: Vector) -> Held:
-        given = _Given(model, order[2:], start)
-        others = jax.lax.fori_loop(0, PROJECTIONS, given.nearer, start[order[2:]])
-        vector = given.vector(others)
-        drift = model.drift(vector)
-        return Held(
-            vector=vector,
-            state=model.unravel(vector),
-            drift=drift,
-            speed=_largest(given.motion(others, lambda _: drift)),
-            valid=jnp.all(jnp.isfinite(drift)) & _is_state(model, vector),
-        )
-
-    return jax.vmap(one)(starts)
+def hold(table: Table, order: Order, starts: Rows) -> Held:
+    """Move the others from each start as little as puts it on the constraint."""
+    tied = table.constraint(starts[:1]).size > 0
+    vectors = np.asarray(_onto(table.task, order, starts)) if tied else starts
+    drift = table.drift(vectors)
+    velocity = (
+        np.asarray(_along(table.task, order, vectors, drift)) if tied else drift[:, order[2:]]
+    )
+    valid = np.all(np.isfinite(drift), axis=1) & is_state(table, vectors)
+    return Held(vectors, drift, _largest(velocity), valid)
 
 
-@compiled
-def slave(model: Model, order: Int[Array, " n"], starts: Float[Array, "points n"]) -> Slaved:
+def slave(table: Table, order: Order, starts: Rows) -> Slaved:
     """Follow the others from each start to rest, the two statistics being kept still.
 
     By implicit steps in time that grow as rest comes near; in the end they are Newton's. Newton's
     method alone would end at any rest point, attracting or not.
     """
-    accuracy = model.tolerance[0]
+    accuracy, free = table.model.tolerance[0], order[2:]
+    tied = table.constraint(starts[:1]).size > 0
+    vectors, tried = starts.copy(), starts.copy()
+    velocity = np.zeros((len(starts), len(free)))
+    slope = np.zeros((len(starts), len(free), len(free)))
+    speed, time_step = np.full(len(starts), np.inf), np.full(len(starts), FIRST_STEP)
+    for _ in range(MOST_STEPS):
+        rows = np.flatnonzero(speed > 0.01 * accuracy)
+        if len(rows) == 0:
+            break
+        motion, slopes = _linearised(table, order, tried[rows], tied=tied)
+        now = _largest(motion)
+        good = np.isfinite(now) & np.all(np.isfinite(slopes), axis=(1, 2))
+        growth = np.where(now < speed[rows], 4.0, np.where(now > 2 * speed[rows], 0.5, 1.0))
+        time_step[rows] *= np.where(good, growth, 0.25)
+        kept = rows[good]
+        vectors[kept], velocity[kept] = tried[kept], motion[good]
+        slope[kept], speed[kept] = slopes[good], now[good]
+        np.clip(time_step, LEAST_STEP, LONGEST_STEP, out=time_step)
+        implicit = np.eye(len(free)) / time_step[rows, None, None] - slope[rows]
+        # singular where the others could rest anywhere along a line: least norm
+        change = (np.linalg.pinv(implicit) @ velocity[rows, :, None])[..., 0]
+        moved = vectors[rows]
+        moved[:, free] += change
+        # at rest R is often singular, and rounding would take the next step out of the states
+        tried[np.ix_(rows, free)] = table.retract(moved)[:, free]
+    return Slaved(vectors, slope, speed < accuracy)
 
-    def one(start: Vector) -> Slaved:
-        given = _Given(model, order[2:], start)
 
-        def attempt(now: _Progress) -> _Progress:
-            velocity, slope = given.linearised(now.tried)
-            speed = _largest(velocity)
-            good = jnp.isfinite(speed) & jnp.all(jnp.isfinite(slope))
-            slower, much_faster = speed < now.speed, speed > 2 * now.speed
-            growth = jnp.where(slower, 4.0, jnp.where(much_faster, 0.5, 1.0))
-            time_step = now.time_step * jnp.where(good, growth, 0.25)
-            new = _Progress(now.tried, velocity, slope, speed, now.tried, time_step, now.steps)
-            current = jax.tree.map(lambda after, before: jnp.where(good, after, before), new, now)
-            time_step = jnp.clip(time_step, LEAST_STEP, LONGEST_STEP)
-            implicit = jnp.eye(len(velocity)) / time_step - current.slope
-            tried = current.others + jnp.linalg.solve(implicit, current.velocity)
-            # at rest R is often singular, and rounding would take the next step out of the states
-            tried = model.retract(given.vector(tried))[given.free]
-            return current._replace(tried=tried, time_step=time_step, steps=now.steps + 1)
+def is_state(table: Table, vectors: Rows) -> Truths:
+    """Whether the nearest state is this one: r2 ≥ 0, R positive semidefinite, on the sphere."""
+    return _largest(table.retract(vectors) - vectors) < VALID * (1 + _largest(vectors))
 
-        def moves(now: _Progress) -> Bool[Array, ""]:
-            return (now.speed > 0.01 * accuracy) & (now.steps < MOST_STEPS)
 
-        others = start[order[2:]]
-        nothing = jnp.zeros_like(others)
-        first = _Progress(
-            others, nothing, jnp.diag(nothing), jnp.asarray(jnp.inf), others, FIRST_STEP, 0
-        )
-        last = jax.lax.while_loop(moves, attempt, jax.tree.map(jnp.asarray, first))
-        return Slaved(given.vector(last.others), last.slope, last.speed < accuracy)
+def _linearised(
+    table: Table, order: Order, vectors: Rows, *, tied: bool
+) -> tuple[Float[np.ndarray, "q o"], Float[np.ndarray, "q o o"]]:
+    """The motion of the others and its Jacobian in them."""
+    drift, jacobian, free = table.drift(vectors), table.jacobian(vectors), order[2:]
+    if not tied:
+        return drift[:, free], jacobian[:, free[:, None], free]
+    motion, slope = _linearised_along(table.task, order, vectors, drift, jacobian)
+    return np.asarray(motion), np.asarray(slope)
+
+
+def _largest(vectors: Float[np.ndarray, "q _"]) -> Float[np.ndarray, " q"]:
+    return np.max(np.abs(vectors), axis=1, initial=0.0)
+
+
+# --- where a constraint ties statistics to one another ------------------------------------------
+
+
+@compiled
+def _onto(task: Task, order: Int[Array, " n"], starts: Float[Array, "q n"]) -> Float[Array, "q n"]:
+    """The others moved by steps of least norm."""
+
+    def one(start: Vector) -> Vector:
+        given = _Given(task, order[2:], start)
+        return given.vector(jax.lax.fori_loop(0, PROJECTIONS, given.nearer, start[order[2:]]))
 
     return jax.vmap(one)(starts)
 
 
 @compiled
-def nearest_states(
-    model: Model, vectors: Float[Array, "points n"]
-) -> tuple[Float[Array, "points n"], Bool[Array, " points"]]:
-    """The states nearest to these, and which of these are states themselves."""
+def _along(
+    task: Task, order: Int[Array, " n"], vectors: Float[Array, "q n"], drifts: Float[Array, "q n"]
+) -> Float[Array, "q o"]:
+    """The motion of the others along the constraint."""
 
-    def one(vector: Vector) -> tuple[Vector, Bool[Array, ""]]:
-        return model.retract(vector), _is_state(model, vector)
+    def one(vector: Vector, drift: Vector) -> Others:
+        return _Given(task, order[2:], vector).motion(vector[order[2:]], lambda _: drift)
 
-    return jax.vmap(one)(vectors)
+    return jax.vmap(one)(vectors, drifts)
 
 
 @compiled
-def constraint_slope(model: Model, vector: Vector) -> Float[Array, "m n"]:
-    """The Jacobian of the constraint."""
-    return jax.jacfwd(model.constraint)(vector)
+def _linearised_along(
+    task: Task,
+    order: Int[Array, " n"],
+    vectors: Float[Array, "q n"],
+    drifts: Float[Array, "q n"],
+    jacobians: Float[Array, "q n n"],
+) -> tuple[Float[Array, "q o"], Float[Array, "q o o"]]:
+    """The same and its Jacobian, from that of the drift: that one knows about jumps."""
 
+    def one(vector: Vector, drift: Vector, jacobian: Array) -> tuple[Others, Float[Array, "o o"]]:
+        given, others = _Given(task, order[2:], vector), vector[order[2:]]
 
-class _Progress(NamedTuple):
-    """Where the others are on their way to rest, how they move there, and where to try next."""
+        def motion(near: Others) -> Others:
+            return given.motion(near, lambda moved: drift + jacobian @ (moved - vector))
 
-    others: Others
-    velocity: Others
-    slope: Float[Array, "o o"]
-    speed: Float[Array, ""]
-    tried: Others
-    time_step: Float[Array, ""] | float
-    steps: Int[Array, ""] | int
+        return motion(others), jax.jacfwd(motion)(others)
+
+    return jax.vmap(one)(vectors, drifts, jacobians)
 
 
 class _Given(NamedTuple):
     """The motion of the statistics at ``free`` when all others stay as they are in ``start``."""
 
-    model: Model
+    task: Task
     free: Int[Array, " o"]
     start: Vector
 
@@ -156,29 +179,7 @@ class _Given(NamedTuple):
         """Jᵀ(JJᵀ)⁻¹(J velocity + constraint), J the Jacobian of the constraint in the others."""
 
         def constraint(near: Others) -> Float[Array, " m"]:
-            return self.model.constraint(self.vector(near))
+            return jnp.asarray(self.task.constraint(self.task.layout.unravel(self.vector(near))))
 
         value, J = constraint(others), jax.jacfwd(constraint)(others)
-        if J.size == 0:
-            return jnp.zeros_like(others)
         return -least_norm_step(J, J @ velocity + value)
-
-    def linearised(self, others: Others) -> tuple[Others, Float[Array, "o o"]]:
-        """The motion and its Jacobian, from the model's own: that one knows about jumps."""
-        vector = self.vector(others)
-        drift, jacobian = self.model.drift(vector), self.model.jacobian(vector)
-
-        def motion(near: Others) -> Others:
-            return self.motion(near, lambda moved: drift + jacobian @ (moved - vector))
-
-        return motion(others), jax.jacfwd(motion)(others)
-
-
-def _largest(vector: Float[Array, " o"]) -> Float[Array, ""]:
-    return jnp.max(jnp.abs(vector), initial=0.0)
-
-
-def _is_state(model: Model, vector: Vector) -> Bool[Array, ""]:
-    """Whether the nearest state is this one: r2 ≥ 0, R positive semidefinite, on the sphere."""
-    size = 1 + jnp.max(jnp.abs(vector))
-    return jnp.max(jnp.abs(model.retract(vector) - vector)) < VALID * size
