@@ -11,9 +11,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 from jaxlib.version import __version__ as jaxlib_version
+from jaxtyping import Array
+
+from sgdlimits._types import Index
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -79,6 +83,17 @@ def traced_once(function: Callable[..., T], *args: Any) -> tuple[T, Callable[...
     traced, shapes = jax.make_jaxpr(function, return_shape=True)(*args)
     flat, structure = jaxpr_as_fun(traced), jax.tree.structure(shapes)
     return shapes, lambda *args: jax.tree.unflatten(structure, flat(*jax.tree.leaves(args)))
+
+
+def entry(array: Array | np.ndarray, index: Index) -> Array:
+    """``array[index]`` for an index that is never negative: without the code that asks whether it is.
+
+    >>> int(entry(jnp.arange(3), jnp.asarray(2)))
+    2
+    """
+    return jax.lax.dynamic_index_in_dim(
+        jnp.asarray(array), index, keepdims=False, allow_negative_indices=False
+    )
 
 
 class _Known(NamedTuple):

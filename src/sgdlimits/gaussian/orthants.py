@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from sgdlimits._compiled import entry
 from sgdlimits._types import Index
 from sgdlimits.gaussian.lines import legendre, padded
 from sgdlimits.gaussian.quadrature import hermite_line
@@ -167,7 +168,7 @@ def orthant_nodes(
     >>> round(mean, 8)  # 0.3 Φ(0.3) + φ(0.3)
     0.56676124
     """
-    choices = jax.tree.map(lambda part: jnp.asarray(part)[b], rule.choices)
+    choices = jax.tree.map(lambda part: entry(part, b), rule.choices)
     # a branch of its own: fused with what follows, it would be done again for every node
     i, count = len(mean) - (2 if rule.kinds[-1] is Pair else 1), len(choices.weights)
     nothing = _Given(jnp.zeros((i, count)), jnp.zeros(count), jnp.zeros(count))

@@ -86,8 +86,20 @@ class Survey(NamedTuple):
 
 def survey(model: Ruled, vector: Given) -> Survey:
     """Look around at a state."""
-    plain = model.sized(probe_size(model.task))
-    return jax.tree.map(np.asarray, _survey(plain, probes(model.task), jnp.asarray(vector)))
+    task = model.task
+    plain, kinks = model.sized(probe_size(task)), model.rule.kinks
+    seen = jax.tree.map(np.asarray, _survey(plain, probes(task), jnp.asarray(vector)))
+    whole = whole_fields(kinks, field_count(task))
+    split = field_count(task) - len(whole)
+    pairs = range(split // 2 + 1) if split and not kinks.unknown else ()
+    factor = seen.factor[: field_count(task)]
+    return Survey(
+        seen.averages,
+        seen.scale,
+        np.linalg.norm(seen.factor, axis=0),
+        seen.bent,
+        tuple(arrangement(factor, n, whole) for n in pairs),
+    )
 
 
 def average_error(model: Ruled, vector: Given, seen: Survey) -> Float[np.ndarray, " m"]:
@@ -151,20 +163,20 @@ def _spread(kind: str, values: np.ndarray) -> np.ndarray:
     return np.max(changes, axis=0)
 
 
+class _Sums(NamedTuple):
+    """What a survey needs sums over nodes for, and the factor of the frame."""
+
+    averages: Any
+    scale: Any
+    bent: Any
+    factor: Any
+
+
 @compiled
-def _survey(plain: Ruled, rules: Quadrature, vector: Vector) -> Survey:
+def _survey(plain: Ruled, rules: Quadrature, vector: Vector) -> _Sums:
     averages, scales = jax.lax.map(lambda rule: plain.ruled(rule).scaled(vector), rules)
-    kinks, factor = plain.rule.kinks, plain.frame(vector).factor
-    whole = whole_fields(kinks, field_count(plain.task))
-    split = field_count(plain.task) - len(whole)
-    pairs = range(split // 2 + 1) if split and not kinks.unknown else ()
-    return Survey(
-        averages,
-        scales[0],
-        jnp.linalg.norm(factor, axis=0),
-        bends_at(plain, vector).deviation if kinks.soft else jnp.zeros(()),
-        tuple(arrangement(factor[: field_count(plain.task)], n, whole) for n in pairs),
-    )
+    bent = bends_at(plain, vector).deviation if plain.rule.kinks.soft else jnp.zeros(())
+    return _Sums(averages, scales[0], bent, plain.frame(vector).factor)
 
 
 @compiled

@@ -5,14 +5,13 @@ Nearly dependent fields with kinks are taken in pairs, fields without kinks last
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 from sgdlimits import gaussian
+from sgdlimits._types import Index
 
 Orders = tuple[tuple[int, ...], ...]  # of each block: three for a pair, one for a field alone
 
@@ -34,49 +33,52 @@ class Arrangement(NamedTuple):
         alike: the correlation of each pair given all before it.
     """
 
-    order: Int[Array, " m"]
-    left: Float[Array, " m"]
-    alike: Float[Array, " pairs"]
+    order: Int[Array | np.ndarray, " m"]
+    left: Float[Array | np.ndarray, " m"]
+    alike: Float[Array | np.ndarray, " pairs"]
 
 
-def arrangement(made_of: Float[Array, "m n"], pairs: int, whole: Sequence[int]) -> Arrangement:
+def arrangement(
+    made_of: Float[Array | np.ndarray, "m n"], pairs: int, whole: Sequence[int]
+) -> Arrangement:
     """Greedily: large and dependent pairs first, given all before them, then single fields.
 
     Args:
-        made_of: fields are these combinations of independent normals.
+        made_of: fields are these combinations of independent normals. Of NumPy arrays, the answer is
+            in NumPy, with nothing to compile.
         pairs: how many.
         whole: fields without kinks; they come last.
     """
-    m = len(made_of)
-    covariance = jax.lax.stop_gradient(made_of @ made_of.T)
-    own = jnp.diag(covariance) + TINY
-    bias = 1 + BIAS * jnp.arange(m) / m
+    m, xp = len(made_of), made_of.__array_namespace__()
+    covariance = made_of @ made_of.T
+    own = xp.diag(covariance) + TINY
+    bias = 1 + BIAS * xp.arange(m) / m
     split = np.isin(np.arange(m), whole, invert=True)
-    rest, free = covariance, jnp.ones(m, bool)
+    rest, free = covariance, xp.ones(m, dtype=bool)
     order, left, alike = [], [], []
 
-    def take(chosen: Array) -> tuple[Array, Array]:
+    def take(chosen: Index) -> tuple[Any, Any]:
         """What is left of the covariance, and of the fields."""
         order.append(chosen)
-        now = jnp.maximum(rest[chosen, chosen], 0.0)
-        left.append(jnp.sqrt(now / own[chosen]))
-        lost = jnp.outer(rest[:, chosen], rest[chosen]) / jnp.maximum(now, TINY)
-        return rest - lost, free & (jnp.arange(m) != chosen)
+        now = xp.maximum(rest[chosen, chosen], 0.0)
+        left.append(xp.sqrt(now / own[chosen]))
+        lost = xp.outer(rest[:, chosen], rest[chosen]) / xp.maximum(now, TINY)
+        return rest - lost, free & (xp.arange(m) != chosen)
 
     for _ in range(pairs):
-        now = free & split & ~jnp.eye(m, dtype=bool)
-        scale = jnp.sqrt(jnp.maximum(jnp.diag(rest), TINY))
-        alikeness = jnp.abs(rest) / jnp.outer(scale, scale)
-        score = jnp.abs(rest) * alikeness**STEEP * jnp.outer(bias, bias)
-        first, second = jnp.divmod(jnp.argmax(jnp.where(now & now.T, score, -1.0)), m)
+        now = free & split & ~xp.eye(m, dtype=bool)
+        scale = xp.sqrt(xp.maximum(xp.diag(rest), TINY))
+        alikeness = xp.abs(rest) / xp.outer(scale, scale)
+        score = xp.abs(rest) * alikeness**STEEP * xp.outer(bias, bias)
+        first, second = xp.divmod(xp.argmax(xp.where(now & now.T, score, -1.0)), m)
         alike.append(alikeness[first, second])
         rest, free = take(first)
         rest, free = take(second)
     for number in range(2 * pairs, m):
         now = free & split if number < split.sum() else free
-        score = jnp.where(now, jnp.diag(rest) ** 2 / own * bias, -1.0)
-        rest, free = take(jnp.argmax(score))
-    return Arrangement(jnp.stack(order), jnp.stack(left), jnp.array(alike))
+        score = xp.where(now, xp.diag(rest) ** 2 / own * bias, -1.0)
+        rest, free = take(xp.argmax(score))
+    return Arrangement(xp.stack(order), xp.stack(left), xp.asarray(alike))
 
 
 def pairs_needed(all_paired: Arrangement) -> int:

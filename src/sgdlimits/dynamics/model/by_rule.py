@@ -2,12 +2,13 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Bool, Float
 
 from sgdlimits._compiled import traced_once
 from sgdlimits._types import Index
@@ -49,35 +50,52 @@ class ByRule(eqx.Module):
 
     def over_nodes(self, state: JaxState, frame: Frame, part: Callable[[Samples, Index], T]) -> T:
         """What ``part`` makes of all nodes of a component, along an axis of components."""
-        moves = jnp.any(state["M"] != 0, axis=1) | (jnp.diagonal(state["R"]) > REST) | ~self.still
+        sums, apart = self._sums(state, frame, part)
+        return jax.vmap(apart)(sums)
 
-        def block(c: Index, b: Index) -> T:
+    def over_mixture(self, state: JaxState, frame: Frame, part: Callable[[Samples], T]) -> T:
+        """What ``part`` makes of the nodes, over all components."""
+        sums, apart = self._sums(state, frame, lambda samples, _: part(samples))
+        return apart(jnp.asarray(self.task.weights) @ sums)
+
+    def _sums(
+        self, state: JaxState, frame: Frame, part: Callable[[Samples, Index], T]
+    ) -> tuple[Float[Array, "k n"], Callable[[Float[Array, " n"]], T]]:
+        """What ``part`` makes of all nodes of each component, as one row, and what takes it apart.
+
+        Rows, since every array that a loop carries is code of its own to compile.
+        """
+        moves = jnp.any(state["M"] != 0, axis=1) | (jnp.diagonal(state["R"]) > REST) | ~self.still
+        apart: Any = None
+
+        def block(c: Index, b: Index) -> Float[Array, " n"]:
             samples = samples_of(self.task, self.rule, frame, state, c, b)
             fields, orthogonal = (
                 jnp.where(moves[:, None], x, 0.0) for x in (samples.fields, samples.orthogonal)
             )
             samples = samples._replace(fields=fields, orthogonal=orthogonal)
-            return in_chunks(lambda some: part(some, c), samples)
 
-        def component(c: Index) -> T:
+            def row(some: Samples) -> Float[Array, " n"]:
+                nonlocal apart
+                joined, apart = ravel_pytree(part(some, c))
+                return joined
+
+            return in_chunks(row, samples)
+
+        def component(c: Index) -> Float[Array, " n"]:
             if self.rule.blocks == 1:
                 return block(c, jnp.asarray(0))
-            shapes, of_block = traced_once(lambda b: block(c, b), jnp.asarray(0))
-            nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+            shape, of_block = traced_once(lambda b: block(c, b), jnp.asarray(0))
 
-            def add(total: T, b: Index) -> tuple[T, None]:
-                more = lambda: jax.tree.map(jnp.add, total, of_block(b))  # noqa: E731
+            def add(total: Array, b: Index) -> tuple[Array, None]:
+                more = lambda: total + of_block(b)  # noqa: E731
                 return jax.lax.cond(b < self.rule.used, more, lambda: total), None
 
+            nothing = jnp.zeros(shape.shape, shape.dtype)
             return jax.lax.scan(add, nothing, jnp.arange(self.rule.blocks))[0]
 
-        return jax.lax.map(component, jnp.arange(len(self.task.weights)))
+        return jax.lax.map(component, jnp.arange(len(self.task.weights))), apart
 
     def _frame(self, state: JaxState) -> Frame:
         arranged = None if self.rule.orthants is None else self.rule.arranged
         return frame_of(self.task, state, arranged=arranged, noise=self.rule.with_noise)
-
-    def over_mixture(self, state: JaxState, frame: Frame, part: Callable[[Samples], T]) -> T:
-        """What ``part`` makes of the nodes, over all components."""
-        parts = self.over_nodes(state, frame, lambda samples, _: part(samples))
-        return jax.tree.map(lambda x: jnp.tensordot(jnp.asarray(self.task.weights), x, 1), parts)

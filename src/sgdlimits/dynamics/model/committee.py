@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits._types import Index, Real
+from sgdlimits.dynamics.model.frame import inward_of
 from sgdlimits.dynamics.model.moments import Moments, motion
 from sgdlimits.gaussian.arccosine import relu_product
 from sgdlimits.gaussian.erf import erf_curvature, erf_gradient, erf_product, erf_slopes
@@ -126,7 +127,7 @@ def _residual(
     K, r = task.width, len(task.anchors)
     readout = state["v"] if task.trained else jnp.ones(K)
     covariance = jax.scipy.linalg.block_diag(state["R"], task.gram) / task.precision
-    mix = jnp.concatenate([jnp.eye(K), state["M"] @ jnp.linalg.inv(task.gram)], axis=1)
+    mix = jnp.concatenate([jnp.eye(K), inward_of(task, state["M"])], axis=1)
     units = jnp.concatenate([mix, jnp.eye(K + r)[K:]])
     teacher = jnp.broadcast_to(jnp.asarray(committee.teacher_scale, float), (r,))
     coefficients = jnp.concatenate([-committee.student_scale * readout, teacher])

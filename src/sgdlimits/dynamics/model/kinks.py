@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sgdlimits._compiled import compiled
+from sgdlimits._compiled import compiled, entry
 from sgdlimits._switches import UnreadableError, switches
 from sgdlimits._types import Index
 from sgdlimits.tasks.multi_index import MultiIndexFamily
@@ -94,7 +94,7 @@ def kinks_of(task: MultiIndexFamily) -> Kinks:
 def _seen(task: MultiIndexFamily, c: Index, y: Array, noise: Array) -> tuple[Array, Array]:
     """Fields s and label."""
     if task.labels is not None:
-        return y, jnp.asarray(task.labels)[c]
+        return y, entry(task.labels, c)
     r = len(task.anchors)
     return y[r:], task.label(c, y[:r], noise)
 

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sgdlimits._types import Real
+from sgdlimits.dynamics.model.frame import inward_of
 from sgdlimits.tasks.multi_index import MultiIndexFamily
 
 
@@ -39,7 +40,7 @@ def motion(
     dM = -moments.anchors
     dR = correction - moments.orthogonal - moments.orthogonal.T
     if task.spherical:
-        inward = M @ jnp.linalg.inv(task.gram)
+        inward = inward_of(task, M)
         inside = jnp.sum(inward * moments.anchors, axis=1)
         radial = jnp.diag(correction) - 2 * (inside + jnp.diag(moments.orthogonal))
         # divided by ‖W_i‖², which is 1: off the sphere by rounding, it then stays there

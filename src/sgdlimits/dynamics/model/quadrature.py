@@ -96,7 +96,7 @@ class Quadrature(eqx.Module):
         assert self.orthants is not None
         pairs = sum(kind is gaussian.Pair for kind in self.orthants.kinds)
         whole = whole_fields(self.kinks, len(made_of))
-        return arrangement(made_of, pairs, whole).order[self.turned]
+        return arrangement(jax.lax.stop_gradient(made_of), pairs, whole).order[self.turned]
 
     def with_tables_of(self, other: "Quadrature") -> "Quadrature":
         """The same with large arrays that all orthant rules share, if it has none."""

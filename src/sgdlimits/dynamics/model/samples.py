@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Float, Int
 
+from sgdlimits._compiled import entry
 from sgdlimits._types import Index
 from sgdlimits.dynamics.model.frame import Frame, JaxState
 from sgdlimits.dynamics.model.kinks import candidates, field_count
@@ -54,10 +55,10 @@ def samples_of(
 ) -> Samples:
     """The nodes of component ``c`` in block ``b`` of the rule."""
     K, r = task.width, len(task.anchors)
-    center = jnp.asarray(task.gram) @ jnp.asarray(task.means)[c]  # mean of the anchor fields
+    center = jnp.asarray(task.gram) @ entry(task.means, c)  # mean of the anchor fields
     mean = frame.inward @ center
     if rule.placing == "none":
-        still, label = jnp.zeros((K, 1)), jnp.asarray(task.labels)[c]
+        still, label = jnp.zeros((K, 1)), entry(task.labels, c)
         return Samples(mean[:, None], center[:, None], still, label[None], jnp.ones(1))
     if task.labels is None:
         mean = jnp.concatenate([center, mean])
@@ -66,7 +67,7 @@ def samples_of(
     y, z, weights = _place(_Component(task, rule, frame.factor, frame.order, mean, state, c, b))
     anchors, orthogonal = frame.parts(z)
     if task.labels is not None:
-        labels = jnp.full(len(weights), jnp.asarray(task.labels)[c])
+        labels = jnp.full(len(weights), entry(task.labels, c))
         return Samples(y, center[:, None] + anchors, orthogonal, labels, weights)
     if rule.with_noise:
         noise, noise_weights = y[-1:], jnp.ones(1)
@@ -127,8 +128,7 @@ def _place(of: _Component) -> Placed:
         return y[jnp.argsort(of.order)], z, weights
     if rule.placing == "lines":
         return _on_lines(of)
-    nodes, weights = jnp.asarray(rule.nodes), jnp.asarray(rule.weights)[of.b]
-    z = nodes[of.c, of.b]
+    z, weights = entry(entry(rule.nodes, of.c), of.b), entry(rule.weights, of.b)
     y = mean[:, None] + F @ z
     if rule.kinks.unknown:
         # nodes that stay while their weights carry the likelihood ratio: the same value, and a
@@ -152,8 +152,7 @@ def _on_lines(of: _Component) -> Placed:
         t, other_weights = piecewise(jnp.append(cuts, _vertex(F, mean)), line)
         others = t[None]
     else:
-        nodes = jnp.asarray(rule.nodes)
-        others, other_weights = nodes[of.c, of.b], jnp.asarray(rule.weights)[of.b]
+        others, other_weights = entry(entry(rule.nodes, of.c), of.b), entry(rule.weights, of.b)
     count = len(other_weights)
     each_cut = cuts[:, None] if m > 2 else jnp.tile(cuts, (count, 1))
     bases = mean[:, None] + F[:, 1:] @ others

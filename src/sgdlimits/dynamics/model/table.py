@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sgdlimits._compiled import bound
+from sgdlimits._compiled import bound, entry
 from sgdlimits._types import Index
 from sgdlimits.tasks.base import Task
 
@@ -245,9 +245,13 @@ def _at_each(
     every = len(jax.tree.leaves(rules)[0])
 
     def fill(k: Index, table: Array) -> Array:
-        r, i = k // rows, k % rows
-        rule = jax.tree.map(lambda x: x[r], rules)
-        return table.at[r, i].set(of(model.ruled(rule), vectors[i]))
+        r, i = jax.lax.div(k, rows), jax.lax.rem(k, rows)
+        rule = jax.tree.map(lambda x: entry(x, r), rules)
+        said = of(model.ruled(rule), entry(vectors, i))
+        return jax.lax.dynamic_update_index_in_dim(
+            table, said, r * len(vectors) + i, 0, allow_negative_indices=False
+        )
 
-    nothing = jnp.zeros((every, len(vectors), *shape), vectors.dtype)
-    return jax.lax.fori_loop(0, used * rows, fill, nothing)
+    nothing = jnp.zeros((every * len(vectors), *shape), vectors.dtype)
+    table = jax.lax.fori_loop(0, used * rows, fill, nothing)
+    return table.reshape(every, len(vectors), *shape)

@@ -28,7 +28,7 @@ from sgdlimits._types import Real
 from sgdlimits.dynamics.model.accuracy import jacobian_errors
 from sgdlimits.dynamics.model.base import Errors, Given, Model, Rows, Vector, model_of
 from sgdlimits.dynamics.model.committee import moments_across
-from sgdlimits.dynamics.model.frame import JaxState, square_root
+from sgdlimits.dynamics.model.frame import JaxState, inward_of, square_root
 from sgdlimits.dynamics.model.kinks import field_count
 from sgdlimits.dynamics.model.moments import Moments
 from sgdlimits.dynamics.model.multi_index import MultiIndexModel
@@ -57,7 +57,7 @@ def velocity_motion(
     dM, dR = -N, -X - X.T
     dX = moments.orthogonal.T + ridge * R - friction * X - S
     if base.spherical:
-        inward = M @ jnp.linalg.inv(base.gram)
+        inward = inward_of(base, M)
         along = jnp.sum(inward * N, axis=1) + jnp.diag(X)
         # divided by ‖W_i‖², which is 1: off the sphere by rounding, it then stays there
         along = along / (jnp.sum(inward * M, axis=1) + jnp.diag(R))
