@@ -25,11 +25,11 @@ def _student(degrees: int) -> Callable[[np.random.Generator, tuple[int, ...]], n
 LAWS = {
     "gaussian": Law("Gaussian", 3.0, lambda rng, shape: rng.standard_normal(shape)),
     "rademacher": Law("random signs", 1.0, lambda rng, shape: 2.0 * rng.integers(0, 2, shape) - 1),
-    "student6": Law("Student t, 6 degrees of freedom", 6.0, _student(6)),
-    "student3": Law("Student t, 3 degrees of freedom", np.inf, _student(3)),
+    "student6": Law("Student t₆", 6.0, _student(6)),
+    "student3": Law("Student t₃", np.inf, _student(3)),
 }
-"""Laws by name: the tail of ``student6`` is heavy, but its fourth moment is finite; the fourth
-moment of ``student3`` is infinite, its variance is not."""
+"""Laws by name. Student's law with 6 degrees of freedom, scaled, has a heavy tail and a finite
+fourth moment; with 3 its fourth moment is infinite."""
 
 
 def draw(name: Word, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

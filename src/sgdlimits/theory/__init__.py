@@ -11,8 +11,10 @@ from sgdlimits.theory import (
     marchenko_pastur,
     phase_retrieval,
     population_spectra,
+    resolvents,
     saad_solla,
     spiked_tensor,
+    stieltjes,
     xor,
 )
 
@@ -22,7 +24,9 @@ __all__ = [
     "marchenko_pastur",
     "phase_retrieval",
     "population_spectra",
+    "resolvents",
     "saad_solla",
     "spiked_tensor",
+    "stieltjes",
     "xor",
 ]
