@@ -43,6 +43,7 @@ RIGHT: dict[str, Any] = {
     "ratio": 0.5,
     "readout": [1.0, 1.0],
     "ridge": 0.1,
+    "samples": 50,
     "scaled_overlap": 1.0,
     "scaled_snr": 1.0,
     "signal": 1.0,

@@ -7,6 +7,7 @@ those of ``docs/references.bib``.
 
 from sgdlimits.theory import (
     binary_mixture,
+    double_descent,
     gaussian_mixture,
     marchenko_pastur,
     phase_retrieval,
@@ -20,6 +21,7 @@ from sgdlimits.theory import (
 
 __all__ = [
     "binary_mixture",
+    "double_descent",
     "gaussian_mixture",
     "marchenko_pastur",
     "phase_retrieval",
