@@ -58,6 +58,8 @@ ARROWS: dict[str, set[str]] = {
     "spectra.effective": {"gaussian", "results", "spectra", "tasks"},
     "spectra.empirical": {"results", "simulate", "spectra", "tasks"},
     "spectra": {"results", "simulate", "spectra.effective", "spectra.empirical", "tasks"},
+    # the real thing beside theory, of which it knows nothing
+    "lectures": {"gaussian", "results"},
     "plot": {"results"},
     # through the public library only: what an experiment can do, a user can
     "experiments": {"", "plot", "results"},

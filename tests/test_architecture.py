@@ -63,6 +63,7 @@ def test_every_room_of_the_table_exists() -> None:
         ("sgdlimits.simulate.run", "import sgdlimits as sl", "imports sgdlimits"),
         ("sgdlimits.theory.xor", "from sgdlimits.tasks import XorMixture", "tasks.XorMixture"),
         ("sgdlimits.theory.xor", "if True:\n    from sgdlimits import results", "results"),
+        ("sgdlimits.lectures.covariance", "from sgdlimits.theory import xor", "theory.xor"),
         ("sgdlimits.triples.levels", "from sgdlimits.dynamics import rest", "dynamics.rest"),
         ("sgdlimits.plot.plane", "from sgdlimits.gaussian import sobol", "gaussian.sobol"),
         ("sgdlimits.tasks.base", "from sgdlimits.gaussian import sobol", "gaussian.sobol"),

@@ -8,7 +8,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "sgdlimits"
-ROOMS = ["dynamics", "gaussian", "plot", "simulate", "spectra", "tasks", "theory", "triples"]
+ROOMS = [
+    *("dynamics", "gaussian", "lectures", "plot", "simulate", "spectra", "tasks", "theory"),
+    "triples",
+]
 FIVE = {"BGJ22": "2206.04030", "BGHJ23": "2310.03010", "AKLS23": "2305.18502", "L23": "", "J24": ""}
 
 KEY = re.compile(r"\b[A-Z]+\d{2}\b")

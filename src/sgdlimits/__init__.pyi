@@ -1,4 +1,4 @@
-from . import experiments, plot, results, spectra, tasks, theory
+from . import experiments, lectures, plot, results, spectra, tasks, theory
 from ._cache import use_cache
 from ._errors import InputError
 from ._version import __version__
@@ -22,6 +22,7 @@ __all__ = [
     "extend",
     "first_passage",
     "generator",
+    "lectures",
     "localizability",
     "measure",
     "plot",

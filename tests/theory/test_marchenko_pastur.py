@@ -1,14 +1,17 @@
 """The Marchenko–Pastur law: mass, mean, transform, and a matrix."""
 
 from collections.abc import Callable
+from math import comb
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import integrate
 
 from sgdlimits.theory import marchenko_pastur as mp
 
 RATIOS = [0.1, 0.5, 1.0, 2.0, 5.0]
+FUNCTIONS = [mp.edges, mp.atom, mp.density, mp.cdf, mp.distance_to_mean, mp.stieltjes]
 
 
 @pytest.mark.parametrize("ratio", RATIOS)
@@ -52,7 +55,7 @@ def test_a_matrix() -> None:
     assert m == pytest.approx(mp.stieltjes(8.0, samples / dim, 2.0).real, rel=2e-3)
 
 
-@pytest.mark.parametrize("function", [mp.edges, mp.atom, mp.density, mp.stieltjes])
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_the_ratio_is_samples_per_dimension_and_says_so(function: Callable[..., Any]) -> None:
     assert "``ratio`` φ = n/d samples per dimension" in " ".join((function.__doc__ or "").split())
 
@@ -63,3 +66,45 @@ def test_fewer_samples_than_dimensions_leave_an_atom() -> None:
     X = rng.standard_normal((samples, dim))
     values = np.linalg.eigvalsh(X.T @ X / samples)
     assert np.mean(np.abs(values) < 1e-9) == mp.atom(samples / dim) == 0.75
+
+
+def test_known_values() -> None:
+    """Two and a half samples of the law, to nine digits, with samples per dimension 2 and 1/2."""
+    values = [*mp.edges(2.0), mp.density(1.0, 2.0), mp.stieltjes(-1.0, 2.0).real]
+    values += [mp.atom(0.5), mp.density(1.0, 0.5), mp.stieltjes(-1.0, 0.5).real]
+    expected = [0.08578643762690492, 2.914213562373095, 0.42108439934779235, 0.5615528128088303]
+    expected += [0.5, 0.15915494309189532, 0.7071067811865476]
+    assert values == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("ratio", RATIOS)
+def test_moments_are_those_of_narayana(ratio: float) -> None:
+    """E λᵏ = Σ_j N(k, j) φ^(j − k) with N(k, j) = C(k, j) C(k, j − 1)/k, from the cdf."""
+    low, high = mp.edges(ratio)
+    for k in range(1, 7):
+        counts = [comb(k, j) * comb(k, j - 1) // k * ratio ** (j - k) for j in range(1, k + 1)]
+        # ∫ xᵏ dF by parts
+        tail, _ = integrate.quad(lambda x, k=k: k * x ** (k - 1) * mp.cdf(x, ratio), low, high)
+        start = low**k * mp.cdf(np.nextafter(low, 0.0), ratio)
+        assert high**k - tail - start == pytest.approx(sum(counts), rel=1e-8)
+
+
+@pytest.mark.parametrize("ratio", [1e-4, *RATIOS, 1e4])
+def test_cdf_is_the_integral_of_the_density(ratio: float) -> None:
+    low, high = mp.edges(ratio, 3.0)
+    for x in low + (high - low) * np.array([1e-6, 0.01, 0.5, 0.99]):
+        mass, _ = integrate.quad(lambda y: mp.density(y, ratio, 3.0), low, x, limit=400)
+        assert mp.cdf(x, ratio, 3.0) == pytest.approx(mp.atom(ratio) + mass, abs=2e-8)
+    assert mp.cdf([-1e-9, high, 1e9], ratio, 3.0).tolist() == [0.0, 1.0, 1.0]
+    assert mp.cdf(0.0, ratio, 3.0) == mp.atom(ratio)
+    grid = mp.cdf(np.linspace(low, high, 1001), ratio, 3.0)
+    assert np.all(np.diff(grid) >= 0)
+
+
+@pytest.mark.parametrize("ratio", RATIOS)
+def test_distance_to_mean(ratio: float) -> None:
+    """The farthest point of the support from the mean: the upper edge."""
+    low, high = mp.edges(ratio, 3.0)
+    farthest = max(high - 3.0, 3.0 - low, 3.0 if mp.atom(ratio) else 0.0)
+    assert mp.distance_to_mean(ratio, 3.0) == pytest.approx(farthest, rel=1e-12)
+    assert mp.distance_to_mean(1e8) == pytest.approx(2e-4, rel=1e-3)

@@ -7,6 +7,7 @@ those of ``docs/references.bib``.
 
 from sgdlimits.theory import (
     binary_mixture,
+    double_descent,
     gaussian_mixture,
     hermite,
     marchenko_pastur,
@@ -14,13 +15,16 @@ from sgdlimits.theory import (
     phase_retrieval,
     population_spectra,
     regimes,
+    resolvents,
     saad_solla,
     spiked_tensor,
+    stieltjes,
     xor,
 )
 
 __all__ = [
     "binary_mixture",
+    "double_descent",
     "gaussian_mixture",
     "hermite",
     "marchenko_pastur",
@@ -28,7 +32,9 @@ __all__ = [
     "phase_retrieval",
     "population_spectra",
     "regimes",
+    "resolvents",
     "saad_solla",
     "spiked_tensor",
+    "stieltjes",
     "xor",
 ]

@@ -1,0 +1,10 @@
+"""The lecture notes' experiments themselves: data drawn, matrices formed, estimators fitted.
+
+One file per topic. Nothing is known here of the theorems, which are in ``sgdlimits.theory``: that
+the two agree is evidence for both. Source of all topics: the lecture notes (J24).
+"""
+
+from sgdlimits.lectures import covariance, regression
+from sgdlimits.lectures.entries import LAWS, Law
+
+__all__ = ["LAWS", "Law", "covariance", "regression"]
