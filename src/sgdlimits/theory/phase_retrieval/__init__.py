@@ -11,6 +11,7 @@ are the paper's divided by p, exit times the paper's multiplied by p.
 from sgdlimits.theory.phase_retrieval.exit_times import (
     ExitLaw,
     ExitTime,
+    exit_delay,
     exit_law,
     exit_time,
     exit_time_offset,
@@ -23,7 +24,19 @@ from sgdlimits.theory.phase_retrieval.flow import (
     single_drift,
     unconstrained_drift,
 )
-from sgdlimits.theory.phase_retrieval.fluctuations import increment_covariance
+from sgdlimits.theory.phase_retrieval.fluctuations import (
+    increment_covariance,
+    one_step_drift,
+    single_increment_covariance,
+)
+from sgdlimits.theory.phase_retrieval.landscape import (
+    CriticalPoint,
+    Plateau,
+    critical_points,
+    largest_plateau_step,
+    plateau,
+    sphere_hessian,
+)
 from sgdlimits.theory.phase_retrieval.rates import (
     alignment_decay_rate,
     fastest_step,
@@ -34,23 +47,32 @@ from sgdlimits.theory.phase_retrieval.rates import (
 from sgdlimits.theory.phase_retrieval.risks import excess_risk, risk
 
 __all__ = [
+    "CriticalPoint",
     "ExitLaw",
     "ExitTime",
+    "Plateau",
     "Velocity",
     "alignment_decay_rate",
+    "critical_points",
     "drift",
     "excess_risk",
+    "exit_delay",
     "exit_law",
     "exit_time",
     "exit_time_offset",
     "fastest_step",
     "growth_rate",
     "increment_covariance",
+    "largest_plateau_step",
     "largest_step",
     "minimal_samples",
+    "one_step_drift",
     "overlap_noise",
     "overparametrization_gain",
+    "plateau",
     "risk",
     "single_drift",
+    "single_increment_covariance",
+    "sphere_hessian",
     "unconstrained_drift",
 ]

@@ -16,8 +16,8 @@ Four averages, from the least to the most that is taken into account:
   starts;
 - *diffusive* with ``start="random"``: the mean over both. This is the one that predicts SGD.
 
-What remains is the slowing down of growth towards the threshold, a delay of order T/ω, and terms of
-order 1/(dT).
+What remains is the slowing down of growth towards the threshold, of which ``exit_delay`` is the
+first order in T, and terms of order 1/(dT).
 """
 
 import dataclasses
@@ -33,7 +33,12 @@ from sgdlimits import _checks
 from sgdlimits._types import Number, Numeric, WholeNumber, Word
 from sgdlimits.theory._inputs import below
 from sgdlimits.theory.phase_retrieval.passage import mean_passage, passage_law
-from sgdlimits.theory.phase_retrieval.rates import fastest_step, growth_rate, largest_step
+from sgdlimits.theory.phase_retrieval.rates import (
+    alignment_decay_rate,
+    fastest_step,
+    growth_rate,
+    largest_step,
+)
 from sgdlimits.theory.phase_retrieval.starts import random_starts
 
 AVERAGES = ("annealed", "quenched", "diffusive")
@@ -235,8 +240,8 @@ def exit_time(
 
     Which one to trust: from random starts ``average="diffusive", start="random"``; without noise
     of SGD, quenched, which is a few per cent later. The annealed time is too early by
-    (log(p/2) − ψ(p/2))/(2ω), or 1.27/(2ω) for one neuron. Growth slows down towards the threshold,
-    which adds about T/(2ω) for one neuron: take T small.
+    (log(p/2) − ψ(p/2))/(2ω), or 1.27/(2ω) for one neuron. All of them take T to be small: growth
+    slows down towards the threshold, and ``exit_delay`` may be added.
 
     Args:
         dim: d.
@@ -400,6 +405,38 @@ def exit_time_offset(
     if kind == "diffusive":
         doubled -= math.log(variance / (2 * rate) + (1.0 if place else 0.0))
     return doubled / (2 * rate)
+
+
+def exit_delay(
+    width: WholeNumber = 1, *, step: Number, noise: Number = 0.0, threshold: Number = 0.1
+) -> float:
+    """How much later than in the linear theory growth reaches the threshold, to first order in T.
+
+        [κ/(2ω) + c²(1 − f)/(2p)] S/(2ω),   S = T(p + 1)/2
+
+    On the way neurons that find the teacher find one another, Q_jl = c mⱼm_l, both of which slows
+    them down, dS/dt = 2ωS − κS², with
+
+        b = 8 + (32γ/p)(1 − 2/p),   c = (b/p)/(2ω + ω_Q),   f = 3/(p + 2),
+        κ = [(8c/p)(1 − f) + bf − 16γ/p²]/p,   ω = growth_rate,   ω_Q = alignment_decay_rate,
+
+    f the mean of Σmⱼ⁴/S² over random directions. For one neuron κ = 8(1 − 6γ) and the delay is
+    about T/(2ω). In units of dim/step samples, whatever the average and the dimension; it may be
+    added to any ``exit_time``.
+
+    Source: AKLS23 (21), (26), to second order in S.
+
+    >>> round(exit_delay(step=0.05, noise=0.5), 6)
+    0.018512
+    """
+    setting = _setting(2**62, width, step, noise, threshold)
+    p, rate, gamma = setting.width, setting.rate, setting.step
+    decay = alignment_decay_rate(p, gamma) if p > 1 else 0.0
+    b = 8 + 32 * gamma / p * (1 - 2 / p)
+    c, f = b / p / (2 * rate + decay), 3 / (p + 2)
+    slowing = (8 * c / p * (1 - f) + b * f - 16 * gamma / p**2) / p
+    square = setting.threshold * (p + 1) / 2
+    return (slowing / (2 * rate) + c**2 * (1 - f) / (2 * p)) * square / (2 * rate)
 
 
 def minimal_samples(
