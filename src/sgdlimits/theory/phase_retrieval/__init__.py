@@ -8,16 +8,9 @@ Time everywhere in this package is t = δ·steps, which is p = ``width`` times t
 are the paper's divided by p, exit times the paper's multiplied by p.
 """
 
-from sgdlimits.theory.phase_retrieval.exit_times import (
-    ExitLaw,
-    ExitTime,
-    exit_delay,
-    exit_law,
-    exit_time,
-    exit_time_offset,
-    minimal_samples,
-    overlap_noise,
-)
+from sgdlimits.theory.phase_retrieval.exit_expansions import exit_delay, exit_time_offset
+from sgdlimits.theory.phase_retrieval.exit_results import ExitLaw, ExitTime
+from sgdlimits.theory.phase_retrieval.exit_times import exit_law, exit_time, minimal_samples
 from sgdlimits.theory.phase_retrieval.flow import (
     Velocity,
     drift,
@@ -42,6 +35,7 @@ from sgdlimits.theory.phase_retrieval.rates import (
     fastest_step,
     growth_rate,
     largest_step,
+    overlap_noise,
     overparametrization_gain,
 )
 from sgdlimits.theory.phase_retrieval.risks import excess_risk, risk
