@@ -189,7 +189,7 @@ def test_diffusive_is_the_hypergeometric_series() -> None:
 @pytest.mark.parametrize("width", [1, 3])
 def test_diffusive_solves_the_backward_equation(width: int) -> None:
     """ωx t' + (σ²/2d)(t'' + (p − 1)t'/x) = −1 with t = 0 at exit, from any start."""
-    dim, options = 500, {"step": 0.05, "noise": 0.5}
+    dim, options = 500, dict[str, Any](step=0.05, noise=0.5)
     rate, noise = pr.growth_rate(width, 0.05, 0.5), pr.overlap_noise(width, 0.05, 0.5) / dim
     for start in (0.05, 0.2):
         square = width * start**2
@@ -224,7 +224,7 @@ def test_a_law_and_its_mean_agree(dim: int, width: int, average: str, start: Any
     )
     times = np.linspace(0, law.longest, 6001)
     values = law.cdf(times)
-    assert np.all(np.diff(values) > -1e-9)
+    assert np.all(np.diff(values) > -1e-8)
     assert simpson(1 - values, x=times) == pytest.approx(law.mean, rel=1e-7)
     q = np.array([0.01, 0.5, 0.99])
     np.testing.assert_allclose(law.cdf(law.quantile(q)), q, atol=1e-9)
@@ -234,6 +234,16 @@ def test_a_law_and_its_mean_agree(dim: int, width: int, average: str, start: Any
     np.testing.assert_array_equal(sample, law.sample(4000, seed=1))
     assert law.cdf(-1.0) == 0
     assert "80 % lie in" in repr(law)
+
+
+def test_without_noise_of_sgd_the_diffusive_law_is_the_quenched_one() -> None:
+    for dim, step in ((300, 1e-6), (10**6, 1e-9)):
+        laws = [
+            pr.exit_law(dim, step=step, average=average, start=start)
+            for average, start in (("diffusive", "random"), ("quenched", None))
+        ]
+        times = laws[1].quantile([0.001, 0.1, 0.5, 0.9, 0.999])
+        np.testing.assert_allclose(laws[0].cdf(times), laws[1].cdf(times), atol=1e-5)
 
 
 def passages(

@@ -1,6 +1,7 @@
 """The landscape of phase retrieval against finite differences and sampled Hessians."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -114,7 +115,7 @@ def test_the_hessian_of_samples_has_these_means() -> None:
 @pytest.mark.parametrize(("step", "noise", "signal"), [(0.05, 0.0, 1.0), (0.1, 0.5, 1.3)])
 def test_the_plateau_is_where_norms_rest(step: float, noise: float, signal: float) -> None:
     def dq(t: float, q: np.ndarray) -> np.ndarray:
-        options = {"step": step, "noise": noise, "signal": signal, "spherical": False}
+        options: Any = {"step": step, "noise": noise, "signal": signal, "spherical": False}
         return np.asarray(pr.drift([0.0], [[q[0]]], **options).gram[0])
 
     rest = pr.plateau(step, noise=noise, signal=signal)
@@ -122,7 +123,7 @@ def test_the_plateau_is_where_norms_rest(step: float, noise: float, signal: floa
         end = solve_ivp(dq, (0, 400), [start], method="LSODA", rtol=1e-10, atol=1e-12).y[0, -1]
         assert end == pytest.approx(rest.square_norm, rel=1e-6)
     assert dq(0, np.array([1.01 * rest.repelling_norm]))[0] > 0
-    options = {"step": step, "noise": noise, "signal": signal, "spherical": False}
+    options: Any = {"step": step, "noise": noise, "signal": signal, "spherical": False}
     velocity = pr.drift([1e-6], [[rest.square_norm]], **options)
     assert velocity.overlaps[0] / 1e-6 == pytest.approx(rest.growth_rate, rel=1e-6)
     risk = pr.risk([0.0], [[rest.square_norm]], noise=noise, signal=signal)
@@ -134,9 +135,9 @@ def test_the_plateau_is_where_norms_rest(step: float, noise: float, signal: floa
     edge = pr.largest_plateau_step(noise=noise, signal=signal)
     last = pr.plateau(edge * (1 - 1e-9), noise=noise, signal=signal)
     assert last.square_norm == pytest.approx(last.repelling_norm, rel=1e-3)
-    beyond = {"step": 1.001 * edge, "noise": noise, "signal": signal, "spherical": False}
+    beyond: Any = {"step": 1.001 * edge, "noise": noise, "signal": signal, "spherical": False}
     norms = np.linspace(1e-3, 20, 4000)
-    assert all(pr.drift([0.0], [[q]], **beyond).gram[0, 0] > 0 for q in norms)  # type: ignore[arg-type]
+    assert all(pr.drift([0.0], [[q]], **beyond).gram[0, 0] > 0 for q in norms)
     with pytest.raises(ValueError, match=r"step=.* is not allowed.*grow without bounds"):
         pr.plateau(1.001 * edge, noise=noise, signal=signal)
 

@@ -29,7 +29,9 @@ COLOURS = ("blue", "vermillion", "green", "purple")
 class RetrievalLandscape(Settings):
     """One neuron on the sphere, and independent data sets at which its Hessian is measured."""
 
-    overlaps: tuple[float, ...] = setting((0.0, 0.5), "overlaps m with the teacher", least=0)
+    overlaps: tuple[float, ...] = setting(
+        (0.0, 0.5), "overlaps m with the teacher", least=0, most=0.9
+    )
     noise: float = setting(0.5, "variance Δ of the label noise", least=0)
     dim: int = setting(300, "dimension d", least=20)
     ratio: int = setting(400, "samples for each dimension, n/d", least=20)
@@ -87,10 +89,10 @@ class RetrievalLandscape(Settings):
         measured, edges = data["measured"], data["predicted"].edge
 
         def expected(overlap: float) -> tuple[float, float]:
-            values = dict(
-                reversed(pair) for pair in sl.theory.phase_retrieval.sphere_hessian(overlap, 4)
-            )
-            return values[1], values[2]
+            spectrum = sl.theory.phase_retrieval.sphere_hessian(overlap, 4)
+            (towards,) = (value for value, count in spectrum if count == 1)
+            (across,) = (value for value, count in spectrum if count == 2)
+            return towards, across
 
         def outside(overlap: float) -> float:
             values = measured.eigenvalue.sel(overlap=overlap).values

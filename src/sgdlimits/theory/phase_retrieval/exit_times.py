@@ -33,6 +33,7 @@ from sgdlimits.theory.phase_retrieval.passage import mean_passage, passage_law
 from sgdlimits.theory.phase_retrieval.rates import fastest_step
 from sgdlimits.theory.phase_retrieval.starts import random_starts
 
+SAME = 1e-10  # starts with smaller S₀ than this share of S at exit have one and the same exit
 NOISELESS = 2000.0  # starts with a larger y₀ exit at a time that noise changes by under 3 %
 
 
@@ -57,7 +58,8 @@ def exit_time(
     and from other starts the last line is (1/2ω) ∫₀¹ (1 − v)^(p/2 − 1) (e^(−yv) − e^(−Yv)) dv/v,
     y = ωdS₀/σ². For one neuron and S₀ = 0 it leaves (−√T, √T). The laws of S₀ and of τ₀ are those
     of dimension d: mⱼ² ~ Beta(½, (d − 1)/2), independently, and given S₀ the mean of τ₀ stands for
-    τ₀, which moves quenched times by less than 2/(p³(Td)²) of 1/(2ω). Integrals are exact to 1e-9.
+    τ₀, which moves quenched times by less than 2/((p + 1)Td)² of 1/(2ω). Integrals are exact to
+    1e-9.
 
     Which one to trust: from random starts ``average="diffusive", start="random"``; without noise
     of SGD, quenched, which is a few per cent later. The annealed time is too early by
@@ -168,21 +170,20 @@ def exit_law(
         return ExitLaw(mean, quenched, longest * scale)
 
     low, high, weights = setting.random() if mean.start else setting.given(start)
-    a, kept = setting.slope, weights > 1e-14
-    low, high, weights = low[kept], high[kept], weights[kept]
+    a = setting.slope
     if len(low) == 1 and a * low[0] > NOISELESS:
         raise _checks.InputError(
             f"start={_checks.shown(start)} is not allowed: start must be so small that noise "
             "matters, and from this one it changes exit times by a few per cent; exit_time has "
             "their mean"
         )
-    high = np.where(a * low < 1e-6 * a * high, high[0], high)  # all the same to 1e-6
+    high = np.where(low < SAME * high, high[0], high)
     try:
         law = passage_law(p / 2, a * low, a * high, weights)
     except ValueError as error:
         raise _checks.InputError(
             f"threshold={threshold!r} is not allowed: threshold must be larger at dim={dim} and "
-            f"step={step}, where the noise of a few steps passes it"
+            f"step={step}, where noise alone passes it at once, with no growth"
         ) from error
     return ExitLaw(mean, lambda times: law.cdf(times / scale), law.longest * scale)
 

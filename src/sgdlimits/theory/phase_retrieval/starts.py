@@ -4,7 +4,7 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betainc, gammainc, gammaln
+from scipy.special import betainc, betaln, gammainc, gammaln
 
 from sgdlimits import _checks
 
@@ -88,7 +88,7 @@ def _mixture(dim: int, width: int) -> tuple[np.ndarray, float]:
     power = np.zeros(TERMS)
     power[0] = 1.0
     for m in range(1, TERMS):
-        k = n[1 : m + 1]
-        power[m] = np.sum((k * width - m + k) * single[k] * power[m - k]) / m
-    log_constant = gammaln(rate + 1.5) - gammaln(rate + 1) - np.log(rate) / 2
+        j = n[1 : m + 1]
+        power[m] = np.sum((j * width - m + j) * single[j] * power[m - j]) / m
+    log_constant = gammaln(0.5) - betaln(0.5, rate + 1) - np.log(rate) / 2
     return power * np.exp(width * log_constant), rate
