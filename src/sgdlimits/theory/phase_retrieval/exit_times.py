@@ -34,7 +34,7 @@ from sgdlimits.theory.phase_retrieval.rates import fastest_step
 from sgdlimits.theory.phase_retrieval.starts import random_starts
 
 SAME = 1e-10  # starts with smaller S₀ than this share of S at exit have one and the same exit
-NOISELESS = 2000.0  # starts with a larger y₀ exit at a time that noise changes by under 3 %
+NOISELESS = 300.0  # starts with a larger y₀ exit at a time that noise changes by under a tenth
 
 
 def exit_time(
@@ -174,7 +174,7 @@ def exit_law(
     if len(low) == 1 and a * low[0] > NOISELESS:
         raise _checks.InputError(
             f"start={_checks.shown(start)} is not allowed: start must be so small that noise "
-            "matters, and from this one it changes exit times by a few per cent; exit_time has "
+            "matters, and from this one it changes growth by less than a tenth; exit_time has "
             "their mean"
         )
     high = np.where(low < SAME * high, high[0], high)
