@@ -1,6 +1,7 @@
 """The diffusion matrix against the papers' (corrected) closed forms."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ def test_phase_retrieval_includes_the_fluctuating_norm(overlap: float) -> None:
     task = sl.tasks.PhaseRetrieval(noise=noise, spherical=False)
     state = {"M": [[overlap]], "R": [[1 - overlap**2]]}
     increments = np.asarray(
-        theory.phase_retrieval.increment_covariance(overlap, step=step, noise=noise)
+        theory.phase_retrieval.single_increment_covariance(overlap, step=step, noise=noise)
     )
     to_R = np.array([[1.0, 0.0], [-2 * overlap, 1.0]])  # R = Q − m²
     expected = step * to_R @ increments @ to_R.T
@@ -25,6 +26,31 @@ def test_phase_retrieval_includes_the_fluctuating_norm(overlap: float) -> None:
     tiny = 1e-9
     gradient_only = sl.effective_dynamics(task, step=tiny).diffusion(state) * step / tiny
     assert np.abs(gradient_only[1, 1] / expected[1, 1] - 1) > 0.3
+
+
+@pytest.mark.parametrize("spherical", [True, False])
+@pytest.mark.parametrize("width", [1, 2, 5, 20])
+def test_phase_retrieval_of_any_width_from_twelfth_moments(width: int, spherical: bool) -> None:
+    """Derivatives on a circle against the engine's algebra; without the corrector's noise: off."""
+    step, noise = 0.4 * width, 0.3
+    task = sl.tasks.PhaseRetrieval(width=width, noise=noise, spherical=spherical)
+    state = task.random_state(60, seed=3)
+    if not spherical:
+        state = {"M": 1.3 * state["M"], "R": 1.4 * state["R"]}
+    m = state["M"][:, 0]
+    gram = state["R"] + np.outer(m, m)
+    options: Any = {"noise": noise, "spherical": spherical}
+    found = theory.phase_retrieval.increment_covariance(m, gram, step=step, **options)
+    rows, columns = np.triu_indices(width)
+    to_R = np.eye(len(found))  # R = Q − mmᵀ
+    pairs = width + np.arange(len(rows))
+    np.subtract.at(to_R, (pairs, rows), m[columns])
+    np.subtract.at(to_R, (pairs, columns), m[rows])
+    expected = sl.effective_dynamics(task, step=step).diffusion(state)
+    size = np.max(np.abs(expected))
+    np.testing.assert_allclose(step * to_R @ found @ to_R.T, expected, atol=1e-11 * size)
+    small = theory.phase_retrieval.increment_covariance(m, gram, step=1e-9, **options)
+    assert np.max(np.abs(step * to_R @ small @ to_R.T - expected)) > 1e-2 * size
 
 
 def test_sphere_has_no_radial_noise() -> None:

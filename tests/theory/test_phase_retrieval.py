@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.special import roots_genlaguerre
 
 from sgdlimits.gaussian.wick import quadratic_second, quadratic_square_second
 from sgdlimits.theory import phase_retrieval as pr
@@ -155,11 +156,69 @@ def test_increment_covariance_from_exact_moments() -> None:
         )
         centred = steps - (steps @ weights)[:, None]
         exact = (centred * weights) @ centred.T
-        value = pr.increment_covariance(m, step=step, noise=noise)
+        value = pr.single_increment_covariance(m, step=step, noise=noise)
         np.testing.assert_allclose(value, exact, rtol=1e-10, atol=1e-9)
-        printed = pr.increment_covariance(m, step=step / 2, noise=noise)  # (55) as printed
+        general = pr.increment_covariance([m], [[1.0]], step=step, noise=noise, spherical=False)
+        np.testing.assert_allclose(general, exact, rtol=1e-10, atol=1e-9)
+        printed = pr.single_increment_covariance(m, step=step / 2, noise=noise)  # (55) as printed
         assert printed[0, 0] == pytest.approx(exact[0, 0])  # Var M is right in print
         assert printed[1, 1] != pytest.approx(exact[1, 1], rel=1e-2)
+
+
+def mean_step(
+    overlaps: np.ndarray, gram: np.ndarray, dim: int, step: float, noise: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean change of (m, Q) over δ in one step on the sphere of that dimension, by quadrature."""
+    p = len(overlaps)
+    axes = p + 1 + (noise > 0)
+    t, w = np.polynomial.hermite_e.hermegauss(36 if axes == 2 else 30)
+    grid = np.stack(np.meshgrid(*[t] * axes, indexing="ij")).reshape(axes, -1)
+    weights = np.prod(np.meshgrid(*[w / w.sum()] * axes, indexing="ij"), axis=0).ravel()
+    orthogonal = np.linalg.cholesky(gram - np.outer(overlaps, overlaps))
+    basis = np.concatenate([overlaps[:, None], orthogonal], axis=1)  # neurons by their coordinates
+    fields = basis @ grid[: p + 1]
+    error = grid[0] ** 2 - np.mean(fields**2, axis=0) + noise**0.5 * (grid[-1] if noise else 0)
+    delta = step / dim
+    pull = delta * 2 / p * error * fields
+    norms = np.sum(grid[: p + 1] ** 2, axis=0)
+    radii, chances = roots_genlaguerre(16, (dim - p - 1) / 2 - 1)  # the rest of ‖x‖², χ²
+    dm, dq = np.zeros(p), np.zeros((p, p))
+    for radius, chance in zip(2 * radii, chances / chances.sum(), strict=True):
+        moved = overlaps[:, None] + pull * grid[0]
+        cross = pull[:, None] * fields[None, :]
+        square = gram[:, :, None] + cross + np.swapaxes(cross, 0, 1)
+        square += pull[:, None] * pull[None, :] * (norms + radius)
+        size = np.sqrt(np.einsum("iix->ix", square))
+        dm += chance * (moved / size - overlaps[:, None]) @ weights
+        dq += chance * (square / (size[:, None] * size[None, :]) - gram[:, :, None]) @ weights
+    return dm / delta, dq / delta
+
+
+@pytest.mark.parametrize(("width", "step", "noise"), [(1, 0.01, 0.3), (2, 0.02, 0.0)])
+def test_one_step_drift_has_the_terms_in_one_over_dim(
+    width: int, step: float, noise: float
+) -> None:
+    """What is left falls as 1/d²; without the terms, or with Itô's of D.2 only, as 1/d."""
+    m = np.array([0.4, -0.3])[:width]
+    gram = np.array([[1.0, 0.2], [0.2, 1.0]])[:width, :width]
+    dims = np.array([30, 100, 300])
+    gaps = np.empty((3, len(dims)))
+    for k, dim in enumerate(dims.tolist()):
+        dm, dq = mean_step(m, gram, dim, step, noise)
+        with_terms = pr.one_step_drift(m, gram, dim=dim, step=step, noise=noise)
+        limit = pr.drift(m, gram, step=step, noise=noise)
+        # sec. D.2: the squared norm of a sample is taken to be d whatever its fields
+        free = {"dim": dim, "step": step, "noise": noise, "spherical": False}
+        excess = pr.one_step_drift(m, gram, **free).gram
+        excess = np.diag(excess - pr.drift(m, gram, step=step, noise=noise, spherical=False).gram)
+        paper = with_terms.overlaps + m / 2 * excess
+        velocities = (with_terms.overlaps, limit.overlaps, paper)
+        gaps[:, k] = [np.linalg.norm(dm - velocity) for velocity in velocities]
+        if width > 1:
+            assert np.abs(dq - with_terms.gram).max() < 0.1 * np.abs(dq - limit.gram).max()
+    slopes = np.polyfit(np.log(dims), np.log(gaps).T, 1)[0]
+    assert slopes[0] == pytest.approx(-2, abs=0.15)
+    np.testing.assert_allclose(slopes[1:], -1, atol=0.15)
 
 
 def test_bad_input_is_named() -> None:

@@ -62,15 +62,20 @@ def drift(
     error_square += ((trace**2 + 2 * np.trace(qq)) * q + 4 * trace * qq + 8 * qq @ q) / p**2
     phi = 4 * (rho - trace / p) * q + 8 * (mm - qq / p) + 4 * gamma / p * error_square
     if _checks.flag("spherical", spherical):
-        if np.any(np.diag(q) <= 0):
-            raise _checks.InputError(
-                f"gram={q.tolist()} is not allowed: gram must have a positive diagonal "
-                "when spherical=True"
-            )
+        positive_diagonal(q)
         radial = np.diag(phi) / (2 * np.diag(q))
         psi = psi - m * radial
         phi = phi - q * (radial[:, None] + radial[None, :])
     return Velocity(psi / p, phi / p)
+
+
+def positive_diagonal(gram: np.ndarray) -> None:
+    """Raise InputError unless every neuron has a length, as it has on a sphere."""
+    if np.any(np.diag(gram) <= 0):
+        raise _checks.InputError(
+            f"gram={gram.tolist()} is not allowed: gram must have a positive diagonal "
+            "when spherical=True"
+        )
 
 
 def single_drift(overlap: Numeric, *, step: Number, noise: Number = 0.0) -> Values:

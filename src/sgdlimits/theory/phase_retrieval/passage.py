@@ -21,9 +21,9 @@ SPACING = 0.25  # of the trapezoidal rule in log-odds of v: its error is e^(−�
 DAMPING = 25.0  # the Fourier series of the law has an error of e^(−damping)
 SERIES = 3000.0  # from here on N is its asymptotic series
 TERMS = 12  # of that
-SMALL = 1e-13  # transforms are followed until they have decayed to this
-BLOCK, BLOCKS = 50, 100  # frequencies at a time, and how often at most
-TAIL = 28.0  # the law decays as e^(−bτ)
+SMALL = 1e-10  # transforms are followed until they have decayed to this
+BLOCK, BLOCKS = 50, 60  # frequencies at a time, and how often at most
+TAIL = 28.0  # the law is followed until e^(−28) of it is left
 
 
 def mean_passage(half: float, starts: np.ndarray, levels: np.ndarray, weights: np.ndarray) -> float:
@@ -67,10 +67,13 @@ def passage_law(
 ) -> PassageLaw:
     """Law of τ for starts y₀, each with its level Y and its weight; b = ``half``.
 
-    Its distribution function has an error of about 1e-10. The smaller Y − y₀, the more terms the
+    Its distribution function has an error of about 1e-9. The smaller Y − y₀, the more terms the
     series has; where there would be too many, noise alone passes the level at once: ValueError.
     """
-    longest = math.log1p(float(np.max(levels))) + TAIL / half + 5.0
+    high = float(np.max(levels))
+    # the law decays at a rate of at least b, and of at least j²/(4Y) with the Bessel zero j > b + 1
+    decay = max(half, 0.9 * (half + 1) ** 2 / (4 * high))
+    longest = math.log1p(high) + TAIL / decay + 5 * min(1.0, high)
     window = 2 * longest
     some, which = np.unique(levels, return_inverse=True)
     below, above = _kummer(half, starts), _kummer(half, some)

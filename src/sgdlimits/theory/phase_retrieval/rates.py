@@ -50,6 +50,24 @@ def alignment_decay_rate(width: WholeNumber, step: Number) -> float:
     return 8 / p**2 * (1 - 8 * gamma / p**2)
 
 
+def overlap_noise(width: WholeNumber, step: Number, noise: Number = 0.0) -> float:
+    """Variance per unit of time of √d times an overlap, at the equator of the sphere.
+
+        σ² = (4γ/p²)(10 − 6/p + 8/p² + Δ),   which is 4γ(12 + Δ) for one neuron
+
+    It is γE[(2ℰsⱼs⋆/p)²] with independent fields; overlaps of different neurons fluctuate
+    independently, and the sphere takes away nothing where m = 0.
+
+    Source: AKLS23 sec. F for p = 1; (54) at m = 0, Q = I.
+
+    >>> round(overlap_noise(1, 0.05, 0.5), 12)
+    2.5
+    """
+    p, gamma = _checks.integer("width", width, least=1), _checks.positive("step", step)
+    delta = _checks.nonnegative("noise", noise)
+    return 4 * gamma / p**2 * (10 - 6 / p + 8 / p**2 + delta)
+
+
 def largest_step(noise: Number, width: WholeNumber = 1) -> float:
     """Step at and beyond which small overlaps stop growing.
 

@@ -4,7 +4,7 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betainc, gammainc, gammaln
+from scipy.special import betainc, betaln, gammainc, gammaln
 
 from sgdlimits import _checks
 
@@ -48,7 +48,7 @@ def random_starts(dim: int, width: int) -> Starts:
     The mⱼ² are independent with law Beta(½, (d − 1)/2), whatever the teacher. For one neuron the
     nodes are equidistant in the log-odds of S. For several, with κ = (d − 3)/2, each density is
     x^(−½) e^(−κx) times the power series of (1 − x)^κ e^(κx), so that S has on (0, 1) the density
-    of a mixture of gamma laws with rate κ and shapes p/2 + n, whose weights may be negative and
+    of a mixture of Γ laws with rate κ and shapes p/2 + n, whose weights may be negative and
     come from the p-th power of one power series. S > 1 must be improbable: it has a probability
     below 1e-9 for the dimensions that are let in, and errors of means are below 1e-9 too.
     """
@@ -77,7 +77,7 @@ def random_starts(dim: int, width: int) -> Starts:
 
 @functools.lru_cache(maxsize=64)
 def _mixture(dim: int, width: int) -> tuple[np.ndarray, float]:
-    """Weights of the gamma laws of shape width/2 + n, and their common rate κ."""
+    """Weights of the Γ laws of shape width/2 + n, and their common rate κ."""
     rate = (dim - 3) / 2
     series = np.zeros(TERMS)  # (1 − y/κ)^κ e^y: its derivative is −(y/κ)/(1 − y/κ) times itself
     series[0] = 1.0
@@ -88,7 +88,7 @@ def _mixture(dim: int, width: int) -> tuple[np.ndarray, float]:
     power = np.zeros(TERMS)
     power[0] = 1.0
     for m in range(1, TERMS):
-        k = n[1 : m + 1]
-        power[m] = np.sum((k * width - m + k) * single[k] * power[m - k]) / m
-    log_constant = gammaln(rate + 1.5) - gammaln(rate + 1) - np.log(rate) / 2
+        j = n[1 : m + 1]
+        power[m] = np.sum((j * width - m + j) * single[j] * power[m - j]) / m
+    log_constant = gammaln(0.5) - betaln(0.5, rate + 1) - np.log(rate) / 2
     return power * np.exp(width * log_constant), rate
