@@ -47,8 +47,8 @@ def _outer_edges(first: Line, second: Line, m: float, sigma: float) -> np.ndarra
     widths = np.array([0.0, 0.5, 1, 2, 4, 8]) * sigma
     offsets = np.concatenate([-widths, widths])
     images = (second.breaks[:, None] + offsets).ravel() / (m if abs(m) > 0.1 else math.inf)
-    ends = [-first.reach, first.reach]
-    edges = np.concatenate([ends, inside, np.clip(images, *ends)])
+    reach = first.reach
+    edges = np.concatenate([[-reach, reach], inside, np.clip(images, -reach, reach)])
     return np.unique(edges)
 
 
