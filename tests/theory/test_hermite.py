@@ -13,7 +13,7 @@ from numpy.polynomial.hermite_e import hermeval
 import sgdlimits as sl
 from sgdlimits.tasks import activations
 
-HERMITE = sl.theory.hermite
+HERMITE: Any = sl.theory.hermite
 ORDER = 12
 K = np.arange(ORDER + 1)
 ROOTS = np.sqrt([float(math.factorial(k)) for k in K])
@@ -46,7 +46,7 @@ def of_power(p: int) -> np.ndarray:
         half = (p - k) // 2
         return math.factorial(p) / (2**half * math.factorial(half) * math.factorial(k))
 
-    return np.array([one(k) for k in K]) * ROOTS
+    return np.array([one(int(k)) for k in K]) * ROOTS
 
 
 def of_erf() -> np.ndarray:

@@ -12,12 +12,11 @@ from sgdlimits.theory.hermite.losses import (
     MixtureLikelihood,
     OnlinePCA,
     PopulationLoss,
-    TeacherStudent,
     mixture_likelihood,
     online_pca,
-    teacher_student,
 )
 from sgdlimits.theory.hermite.samples import CriticalSamples, critical_samples, search_lower_bound
+from sgdlimits.theory.hermite.teacher import TeacherStudent, teacher_student
 
 __all__ = [
     "Assumption",

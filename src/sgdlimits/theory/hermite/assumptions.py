@@ -11,13 +11,9 @@ from sgdlimits._types import Number
 from sgdlimits.theory.hermite.exponent import DEFINED, InformationExponent, information_exponent
 from sgdlimits.theory.hermite.functions import Function
 from sgdlimits.theory.hermite.line import Line, line_of
-from sgdlimits.theory.hermite.losses import (
-    MixtureLikelihood,
-    OnlinePCA,
-    PopulationLoss,
-    TeacherStudent,
-    over_the_plane,
-)
+from sgdlimits.theory.hermite.losses import MixtureLikelihood, OnlinePCA, PopulationLoss
+from sgdlimits.theory.hermite.plane import over_the_plane
+from sgdlimits.theory.hermite.teacher import TeacherStudent
 
 NEAR = 0.5  # below it the slope is summed, divided by its first power, above it integrated
 GRID = 11  # overlaps on either side

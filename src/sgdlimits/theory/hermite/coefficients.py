@@ -3,14 +3,14 @@
 import numpy as np
 
 from sgdlimits import _checks
-from sgdlimits._types import Activation, Estimate, WholeNumber, Word
-from sgdlimits.theory.hermite.functions import function_of
-from sgdlimits.theory.hermite.line import Line, line_of, root_density
+from sgdlimits._types import WholeNumber, Word
+from sgdlimits.theory.hermite.functions import Link, function_of
+from sgdlimits.theory.hermite.line import Integral, Line, line_of, root_density
 
 MOST = 500  # orders: Hermite functions of higher ones oscillate faster than panels resolve
 
 
-def coefficients(link: Word | Activation, order: WholeNumber = 10) -> Estimate:
+def coefficients(link: Word | Link, order: WholeNumber = 10) -> Integral:
     r"""The coefficients of a function in the orthonormal Hermite polynomials h₀, …, h_order.
 
         u_k(f) = E[f(z) h_k(z)] = (1/√(2π)) ∫ f(z) h_k(z) e^(−z²/2) dz,   h_k = He_k/√(k!)
@@ -36,7 +36,7 @@ def coefficients(link: Word | Activation, order: WholeNumber = 10) -> Estimate:
     return of_line(line_of("link", function_of("link", link)), _order(order))
 
 
-def of_line(line: Line, order: int) -> Estimate:
+def of_line(line: Line, order: int) -> Integral:
     """The same, of a function whose panels are known."""
     return line.mean(lambda x: hermite_functions(x, order))
 

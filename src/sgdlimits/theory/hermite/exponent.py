@@ -6,9 +6,12 @@ from typing import Any
 import numpy as np
 
 from sgdlimits import _checks
-from sgdlimits._types import Activation, Estimate, WholeNumber, Word
-from sgdlimits.theory.hermite.losses import PopulationLoss, TeacherStudent, teacher_student
+from sgdlimits._types import WholeNumber, Word
+from sgdlimits.theory.hermite.functions import Link
+from sgdlimits.theory.hermite.line import Integral
+from sgdlimits.theory.hermite.losses import PopulationLoss
 from sgdlimits.theory.hermite.samples import CriticalSamples, critical_samples
+from sgdlimits.theory.hermite.teacher import TeacherStudent, teacher_student
 
 RESOLVED = 1e-8  # an error below this part of the scale tells zero from what matters
 SURE = 4.0  # errors: further from zero than that is not zero
@@ -35,7 +38,7 @@ class InformationExponent:
 
     status: str
     order: int | None
-    coefficients: Estimate
+    coefficients: Integral
     scale: float
     words: str
 
@@ -97,8 +100,8 @@ class InformationExponent:
 
 
 def information_exponent(
-    link: Word | Activation | PopulationLoss,
-    student: Word | Activation | None = None,
+    link: Word | Link | PopulationLoss,
+    student: Word | Link | None = None,
     *,
     order: WholeNumber = 20,
 ) -> InformationExponent:

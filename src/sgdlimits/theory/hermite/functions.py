@@ -13,6 +13,10 @@ from sgdlimits import _checks
 BLOCK = 1024  # points in one call: JAX compiles every operation again for every other number
 
 
+Link = Callable[[Any], Any]
+"""A real function that acts elementwise on NumPy or JAX arrays."""
+
+
 class Function(NamedTuple):
     """A real function that acts elementwise on arrays, and its derivative where it is known."""
 

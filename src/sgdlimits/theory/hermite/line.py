@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from sgdlimits import _checks
-from sgdlimits._types import Estimate
 from sgdlimits.theory.hermite.functions import Function
 
 # The rule of Kronrod with 15 nodes on [−1, 1], which contains the one of Gauss with 7
@@ -49,6 +48,13 @@ SEVERAL = 20  # breaks, beyond which the function is rough and no break is told
 WIDE = 0.1  # narrower ones lead to it
 
 
+class Integral(NamedTuple):
+    """A number, or several, and the estimated error of each."""
+
+    value: np.ndarray
+    error: np.ndarray
+
+
 class Line(NamedTuple):
     """A function of a standard normal variable with panels on which it is smooth.
 
@@ -68,7 +74,7 @@ class Line(NamedTuple):
     norm: float
     reach: float
 
-    def mean(self, factors: Callable[[np.ndarray], np.ndarray]) -> Estimate:
+    def mean(self, factors: Callable[[np.ndarray], np.ndarray]) -> Integral:
         """∫ w(x) factors(x) dx with w = f times the root of the density, for several factors.
 
         Args:
@@ -81,12 +87,17 @@ class Line(NamedTuple):
         estimate = integral(values * rows, kronrod, gauss, 1)
         # of a steep function the rounding of x counts, but not where it crosses a jump
         steep = np.where(moved < 1e-9 * self.norm, moved, 0.0) * np.abs(rows)
-        return Estimate(estimate.value, estimate.error + steep @ kronrod)
+        return Integral(estimate.value, estimate.error + steep @ kronrod)
 
 
 def root_density(x: np.ndarray) -> np.ndarray:
     """The square root of the normal density."""
     return np.asarray(np.exp(-(x**2) / 4) / (2 * np.pi) ** 0.25)
+
+
+def density(x: np.ndarray) -> np.ndarray:
+    """The normal density."""
+    return root_density(x) ** 2
 
 
 def nodes_of(edges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -98,13 +109,13 @@ def nodes_of(edges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return nodes, (half * KRONROD).reshape(shape), (half * GAUSS).reshape(shape)
 
 
-def integral(values: np.ndarray, kronrod: np.ndarray, gauss: np.ndarray, rows: int = 0) -> Estimate:
+def integral(values: np.ndarray, kronrod: np.ndarray, gauss: np.ndarray, rows: int = 0) -> Integral:
     """The sum over panels and the sum of the differences of both rules, along the last axis."""
     shape = (*values.shape[:rows], *values.shape[rows:-1], -1, len(NODES))
     by_panel = (values * kronrod).reshape(shape).sum(-1)
     differences = np.abs(by_panel - (values * gauss).reshape(shape).sum(-1)).sum(-1)
     rounding = 1e-15 * np.abs(values * kronrod).sum(-1)
-    return Estimate(by_panel.sum(-1), differences + rounding)
+    return Integral(by_panel.sum(-1), differences + rounding)
 
 
 def line_of(parameter: str, function: Function) -> Line:

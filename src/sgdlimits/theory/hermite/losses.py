@@ -2,22 +2,16 @@
 
 import abc
 import dataclasses
-import functools
 import math
 from collections.abc import Callable
 
 import numpy as np
 
 from sgdlimits import _checks
-from sgdlimits._types import Activation, Estimate, Number, WholeNumber, Word
-from sgdlimits.theory.hermite.coefficients import MOST, of_line
-from sgdlimits.theory.hermite.functions import Function, function_of
-from sgdlimits.theory.hermite.line import Line, integral, line_of, nodes_of, root_density
-
-Integrand = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-
-FEW, SERIES = 20, 300  # coefficients that are kept of a teacher and its student
-STEP = 0.5  # width of a panel of the noise between their fields
+from sgdlimits._types import Number, WholeNumber
+from sgdlimits.theory.hermite.coefficients import of_line
+from sgdlimits.theory.hermite.functions import Function
+from sgdlimits.theory.hermite.line import Integral, density, integral, line_of, nodes_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,15 +19,15 @@ class PopulationLoss(abc.ABC):
     """φ(m), the mean over samples of a loss that depends on the weights through m alone."""
 
     @abc.abstractmethod
-    def value(self, overlap: Number) -> Estimate:
+    def value(self, overlap: Number) -> Integral:
         """φ(m) for −1 ≤ m ≤ 1, with the error of its quadrature."""
 
     @abc.abstractmethod
-    def slope(self, overlap: Number) -> Estimate:
+    def slope(self, overlap: Number) -> Integral:
         """φ'(m) for −1 < m < 1."""
 
     @abc.abstractmethod
-    def taylor(self, order: WholeNumber = 10) -> Estimate:
+    def taylor(self, order: WholeNumber = 10) -> Integral:
         """The coefficients a₀, …, a_order of φ(m) = Σ aₖ mᵏ, with their errors."""
 
     @property
@@ -53,122 +47,20 @@ class PopulationLoss(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True)
-class TeacherStudent(PopulationLoss):
-    r"""Loss (y − g(⟨a, x⟩))², y = f(⟨a, v₀⟩) + ε, with a ~ N(0, I) and ‖x‖ = ‖v₀‖ = 1.
-
-        φ(m) = E(f(s₀) − g(s))² + E ε² = ‖f‖² + ‖g‖² + E ε² − 2 Σ u_k(f) u_k(g) mᵏ
-
-    for fields s₀ and s with correlation m. Values are Gaussian expectations in the plane, without
-    the series; :meth:`series` sums it, with a bound for what it leaves out.
-
-    Source: J24 section 11.2.3, which prints f(⟨a, x⟩) for f(⟨a, v₀⟩) in Φ.
-    """
-
-    link: Line
-    student: Line
-    noise: float
-
-    def value(self, overlap: Number) -> Estimate:
-        """φ(m), a Gaussian expectation in the plane."""
-        m = _overlap(overlap, ends=True)
-        constant = self.link.norm**2 + self.student.norm**2 + self.noise
-        if abs(m) == 1:
-            mean = _on_the_diagonal(self.link, self.student, m)
-        else:
-            mean = over_the_plane(self.link, self.student, m, lambda _x, f, _xi, g: f * g)
-        return Estimate(constant - 2 * mean.value, 2 * mean.error + 1e-13 * constant)
-
-    def slope(self, overlap: Number) -> Estimate:
-        r"""φ'(m), without a derivative of f or g.
-
-            φ'(m) = −2 E[f(s₀) (g(s) − g(m s₀)) (s₀ ξ/σ − m(ξ² − 1)/σ²)],   s = m s₀ + σξ
-
-        with σ² = 1 − m² and ξ a standard normal variable: integrate E[f g'(s) ∂s/∂m] by parts.
-        """
-        m = _overlap(overlap, ends=False)
-        square = (1 - m) * (1 + m)
-
-        def integrand(x: np.ndarray, f: np.ndarray, xi: np.ndarray, g: np.ndarray) -> np.ndarray:
-            weight = (xi * x / math.sqrt(square) - m * (xi**2 - 1) / square) * f
-            return np.asarray(weight * (g - self.student.function(m * x)))
-
-        mean = over_the_plane(self.link, self.student, m, integrand)
-        return Estimate(-2 * mean.value, 2 * mean.error)
-
-    def series(self, overlap: Number, order: WholeNumber = SERIES) -> Estimate:
-        """φ(m) by its series up to an order; the error bounds what is left out (Cauchy–Schwarz)."""
-        m, highest = _overlap(overlap, ends=True), _checks.integer("order", order, least=0)
-        if highest > MOST:
-            raise _checks.InputError(
-                f"order={order!r} is not allowed: order must be an integer <= {MOST}"
-            )
-        a = self.taylor(highest)
-        powers = m ** np.arange(highest + 1)
-        left = 2 * self._tail(highest) * abs(m) ** (highest + 1)
-        return Estimate(a.value @ powers, a.error @ np.abs(powers) + left)
-
-    def taylor(self, order: WholeNumber = 10) -> Estimate:
-        """aₖ = −2 u_k(f) u_k(g), and a₀ with the constants."""
-        count = _checks.integer("order", order, least=0) + 1
-        f, g = self._few if count <= FEW + 1 else self._many
-        if count > SERIES + 1:
-            f, g = (of_line(line, count - 1) for line in (self.link, self.student))
-        values = -2 * f.value[:count] * g.value[:count]
-        errors = 2 * (np.abs(f.value) * g.error + (np.abs(g.value) + g.error) * f.error)[:count]
-        values[0] += self.link.norm**2 + self.student.norm**2 + self.noise
-        return Estimate(values, errors)
-
-    def remainder(self, overlap: float, order: int) -> float:
-        """2 sup k|m|^(k−1) √(Σ u_k(f)² Σ u_k(g)²), over k > order."""
-        if abs(overlap) >= 1:
-            return math.inf
-        logarithm = math.log(max(abs(overlap), 1e-300))
-        most = max(order + 1.0, -1 / logarithm)  # where k m^(k−1) is largest
-        return 2 * self._tail(order) * most * math.exp((most - 1) * logarithm)
-
-    @property
-    def scale(self) -> float:
-        """‖f‖‖g‖."""
-        return self.link.norm * self.student.norm
-
-    @property
-    def words(self) -> str:
-        """Such as "link square, student relu"."""
-        link, student = self.link.function.name, self.student.function.name
-        return f"link {link}" if link == student else f"link {link}, student {student}"
-
-    @functools.cached_property
-    def _few(self) -> tuple[Estimate, Estimate]:
-        return of_line(self.link, FEW), of_line(self.student, FEW)
-
-    @functools.cached_property
-    def _many(self) -> tuple[Estimate, Estimate]:
-        return of_line(self.link, SERIES), of_line(self.student, SERIES)
-
-    def _tail(self, order: int) -> float:
-        """√(Σ u_k(f)² Σ u_k(g)²) over k > order, from above."""
-        squares = []
-        for line, u in zip((self.link, self.student), self._many, strict=True):
-            known = np.maximum(np.abs(u.value[: order + 1]) - u.error[: order + 1], 0)
-            squares.append(max(line.norm**2 * (1 + 1e-13) - known @ known, 0.0))
-        return math.sqrt(squares[0] * squares[1])
-
-
-@dataclasses.dataclass(frozen=True)
 class OnlinePCA(PopulationLoss):
     """Loss −⟨x, Y⟩² for Y ~ N(0, I + λ v₀v₀ᵀ): φ(m) = −1 − λm² (J24 section 11.2.1)."""
 
     snr: float
 
-    def value(self, overlap: Number) -> Estimate:
+    def value(self, overlap: Number) -> Integral:
         """φ(m)."""
-        return _known(-1 - self.snr * _overlap(overlap, ends=True) ** 2)
+        return _known(-1 - self.snr * overlap_of(overlap, ends=True) ** 2)
 
-    def slope(self, overlap: Number) -> Estimate:
+    def slope(self, overlap: Number) -> Integral:
         """φ'(m) = −2λm."""
-        return _known(-2 * self.snr * _overlap(overlap, ends=False))
+        return _known(-2 * self.snr * overlap_of(overlap, ends=False))
 
-    def taylor(self, order: WholeNumber = 10) -> Estimate:
+    def taylor(self, order: WholeNumber = 10) -> Integral:
         """a₂ = −λ, and no other but a₀."""
         values = np.zeros(max(3, _checks.integer("order", order, least=0) + 1))
         values[0], values[2] = -1.0, -self.snr
@@ -200,21 +92,21 @@ class MixtureLikelihood(PopulationLoss):
 
     weight: float
 
-    def value(self, overlap: Number) -> Estimate:
+    def value(self, overlap: Number) -> Integral:
         """φ(m)."""
-        return self._mean(_overlap(overlap, ends=True), _log_cosh, even=True)
+        return self._mean(overlap_of(overlap, ends=True), _log_cosh, even=True)
 
-    def slope(self, overlap: Number) -> Estimate:
+    def slope(self, overlap: Number) -> Integral:
         """φ'(m) = −E[ε tanh(z + εm + h)]."""
-        return self._mean(_overlap(overlap, ends=False), np.tanh, even=False)
+        return self._mean(overlap_of(overlap, ends=False), np.tanh, even=False)
 
-    def taylor(self, order: WholeNumber = 10) -> Estimate:
+    def taylor(self, order: WholeNumber = 10) -> Integral:
         """From the Hermite coefficients of log cosh(· + h)."""
         highest = _checks.integer("order", order, least=0)
         k, h, p = np.arange(highest + 1), self._shift, self.weight
         u = of_line(line_of("link", Function("log cosh", lambda z: _log_cosh(z + h))), highest)
         factor = np.where(k % 2 == 0, 1.0, 2 * p - 1) * np.exp(-_log_factorial(highest) / 2)
-        return Estimate(-factor * u.value, np.abs(factor) * u.error)
+        return Integral(-factor * u.value, np.abs(factor) * u.error)
 
     @property
     def scale(self) -> float:
@@ -232,34 +124,12 @@ class MixtureLikelihood(PopulationLoss):
 
     def _mean(
         self, m: float, function: Callable[[np.ndarray], np.ndarray], *, even: bool
-    ) -> Estimate:
-        x, kronrod, gauss = nodes_of(np.arange(-12.5, 12.6, STEP))
-        p, h, density = self.weight, self._shift, _density(x)
+    ) -> Integral:
+        x, kronrod, gauss = nodes_of(np.arange(-12.5, 12.6, 0.5))
+        p, h = self.weight, self._shift
         plus, minus = function(x + m + h), function(x - m + h)
-        values = -(p * plus + (1 - p) * (minus if even else -minus)) * density
+        values = -(p * plus + (1 - p) * (minus if even else -minus)) * density(x)
         return integral(values, kronrod, gauss)
-
-
-def teacher_student(
-    link: Word | Activation, student: Word | Activation | None = None, *, noise: Number = 0.0
-) -> TeacherStudent:
-    """The population loss of a student g that learns labels f(⟨a, v₀⟩) + ε by squares.
-
-    Args:
-        link: f: "erf" (of x/√2), "relu", "square", "tanh", or a function of NumPy or JAX arrays
-            with finite norm E f(z)².
-        student: g, likewise; the link itself by default.
-        noise: the variance of ε.
-
-    >>> loss = teacher_student("square")  # φ(m) = 4(1 − m²)
-    >>> float(loss.value(0.5).value.round(9)), float(loss.slope(0.5).value.round(9))
-    (3.0, -4.0)
-    """
-    variance = _checks.nonnegative("noise", noise)
-    teacher = line_of("link", function_of("link", link))
-    if student is None:
-        return TeacherStudent(teacher, teacher, variance)
-    return TeacherStudent(teacher, line_of("student", function_of("student", student)), variance)
 
 
 def online_pca(snr: Number) -> OnlinePCA:
@@ -284,52 +154,16 @@ def mixture_likelihood(weight: Number) -> MixtureLikelihood:
     return MixtureLikelihood(_checks.fraction("weight", weight))
 
 
-def _on_the_diagonal(first: Line, second: Line, sign: float) -> Estimate:
-    """E[f(z) g(±z)]."""
-    x, kronrod, gauss = nodes_of(np.unique(np.concatenate([first.edges, sign * second.edges])))
-    root = root_density(x)
-    values = first.function(x) * root * second.function(sign * x) * root
-    return integral(values, kronrod, gauss)
-
-
-def over_the_plane(first: Line, second: Line, m: float, integrand: Integrand) -> Estimate:
-    """E integrand(s₀, f(s₀), ξ, g(s)) for fields s₀ and s = m s₀ + σξ with correlation m.
-
-    Panels of s₀ are those of f and follow the breaks of g where the noise between both fields is
-    small; panels of the noise are cut where s is at a break of g, for every s₀.
-    """
-    sigma = math.sqrt((1 - m) * (1 + m))
-    outer, kronrod, gauss = nodes_of(_outer_edges(first, second, m, sigma))
-    reach = max(9.0, second.reach)
-    step = min(STEP, _finest(second) / max(sigma, 0.05))
-    grid = np.linspace(-reach, reach, 1 + math.ceil(2 * reach / step))
-    cuts = np.clip((second.breaks - m * outer[:, None]) / sigma, -reach, reach)
-    edges = np.broadcast_to(grid, (len(outer), len(grid)))
-    noise, inner, check = nodes_of(np.sort(np.concatenate([edges, cuts], axis=1), axis=1))
-    column = outer[:, None]
-    fields = second.function(m * column + sigma * noise)
-    values = integrand(column, first.function(column), noise, fields) * _density(noise)
-    over_noise = integral(values, inner, check, 1)
-    whole = integral(over_noise.value * _density(outer), kronrod, gauss)
-    return Estimate(whole.value, whole.error + over_noise.error * _density(outer) @ kronrod)
-
-
-def _outer_edges(first: Line, second: Line, m: float, sigma: float) -> np.ndarray:
-    inside = first.coarse[np.abs(first.coarse) < first.reach]
-    widths = np.array([0.0, 0.5, 1, 2, 4, 8]) * sigma
-    offsets = np.concatenate([-widths, widths])
-    images = (second.breaks[:, None] + offsets).ravel() / (m if abs(m) > 0.1 else math.inf)
-    ends = [-first.reach, first.reach]
-    edges = np.concatenate([ends, inside, np.clip(images, *ends)])
-    return np.unique(edges)
-
-
-def _finest(line: Line) -> float:
-    return float(np.diff(line.coarse).min(initial=STEP)) if not len(line.breaks) else STEP
-
-
-def _density(x: np.ndarray) -> np.ndarray:
-    return np.asarray(np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi))
+def overlap_of(value: Number, *, ends: bool) -> float:
+    """An overlap of unit vectors; ±1 may be or not."""
+    array = _checks.array("overlap", value, ())
+    m = float(array)
+    if not (abs(m) <= 1 if ends else abs(m) < 1):
+        where = "[−1, 1]" if ends else "(−1, 1)"
+        raise _checks.InputError(
+            f"overlap={value!r} is not allowed: overlap must be a number in {where}"
+        )
+    return m
 
 
 def _log_cosh(x: np.ndarray) -> np.ndarray:
@@ -340,17 +174,6 @@ def _log_factorial(order: int) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, order + 1)))])
 
 
-def _known(value: object) -> Estimate:
+def _known(value: object) -> Integral:
     values = np.asarray(value, dtype=float)
-    return Estimate(values, np.zeros_like(values))
-
-
-def _overlap(value: Number, *, ends: bool) -> float:
-    array = _checks.array("overlap", value, ())
-    m = float(array)
-    if not (abs(m) <= 1 if ends else abs(m) < 1):
-        where = "[−1, 1]" if ends else "(−1, 1)"
-        raise _checks.InputError(
-            f"overlap={value!r} is not allowed: overlap must be a number in {where}"
-        )
-    return m
+    return Integral(values, np.zeros_like(values))

@@ -51,8 +51,8 @@ def critical_samples(dim: WholeNumber, exponent: WholeNumber) -> CriticalSamples
         dim: N.
         exponent: the information exponent k.
 
-    >>> critical_samples(1000, 3)
-    of the order of N² = 1e+06 samples in dimension 1,000
+    >>> critical_samples(100, 3)
+    of the order of N² = 1e+04 samples in dimension 100
     """
     n, k = _checks.integer("dim", dim, least=2), _checks.integer("exponent", exponent, least=1)
     ratio = {1: 1.0, 2: math.log(n)}.get(k)
