@@ -126,7 +126,10 @@ class RegimePhases(Settings):
         """Regions of exponents, and the nine points."""
         kappa = np.array([-0.1, 0.65])
         bottom, top = -1.05, 0.65
-        ends = {"no limit": (bottom - kappa, -0.5 - kappa), "no learning": (-0.5 - kappa, -kappa)}
+        ends = {
+            "no limit": (bottom + 0 * kappa, -0.5 - kappa),
+            "no learning": (-0.5 - kappa, -kappa),
+        }
         ends["learning"] = (-kappa, top + 0 * kappa)
         colours = COLOURS | {"no limit": "0.6"}
         for name, (low, high) in ends.items():

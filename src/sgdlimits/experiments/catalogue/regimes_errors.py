@@ -22,7 +22,14 @@ SLACK = 0.05  # on exponents over a finite range: drifts have terms of relative 
     paper="L23",
     figure="main theorem",
     claim="SGD is within (γ/(dp))^(1/2) of its ODE, in each exponent; as γ → 0 of gradient flow.",
-    tiny={"dims": (50, 400), "steps": (0.1, 0.8), "widths": (4, 8), "runs": 200, "time": 0.1},
+    tiny={
+        "dims": (50, 400),
+        "steps": (0.1, 0.8),
+        "widths": (4, 8),
+        "runs": 200,
+        "time": 0.1,
+        "width": 4,
+    },
     quick={"widths": (4, 8, 16), "runs": 400},
 )
 class RegimesErrors(Settings):
