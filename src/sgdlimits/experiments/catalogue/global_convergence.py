@@ -19,14 +19,14 @@ SOLVED = 0.05  # of the risk of what cannot learn one of the teachers, 1/3
     paper="L23",
     figure="global convergence",
     claim="The share of starts that reach zero risk grows with p as 1 − 2^(1−p); all from small v.",
-    tiny={"widths": (2, 4), "dim": 50, "runs": 40, "time": 25.0},
+    tiny={"widths": (2, 4), "dim": 30, "runs": 40, "step": 0.2, "time": 30.0},
     quick={"widths": (2, 3, 4, 6), "dim": 100, "runs": 100},
 )
 class GlobalConvergence(Settings):
     """y = ½(a₁² − a₂²), f = (1/p) Σ vⱼsⱼ², readouts of random sign; times are the slides', t/p.
 
     Gradient flow keeps ‖wⱼ‖² − 2vⱼ², since dv/dτ = E[ψs²] and d‖w‖²/dτ = 4v E[ψs²]: where
-    2v² > ‖w‖² no readout changes its sign, and a start can learn both teachers if and only if it has
+    2v² > ‖w‖² no readout changes its sign, and a start learns both teachers if and only if it has
     both signs, which has probability 1 − 2^(1−p). Where 2v² < ‖w‖² signs change, and two neurons
     are enough.
     """

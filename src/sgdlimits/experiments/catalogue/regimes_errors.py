@@ -12,7 +12,7 @@ from sgdlimits.experiments.base import Check, Data, Figure, Settings, experiment
 EXPONENTS = {"dim": -0.5, "step": 0.5, "width": -0.5}
 SYMBOLS = {"dim": "d", "step": r"\gamma", "width": "p"}
 ROWS = np.array([[0.6, 0.1], [-0.2, 0.5], [0.3, 0.3], [0.1, -0.4]])  # overlaps of four neurons
-CLASSICAL = {"teacher_width": 2, "student_width": 10}  # more neurons than directions
+CLASSICAL: Any = {"teacher_width": 2, "student_width": 10}  # more neurons than directions
 NO_STEP = 1e-9  # of the limit that has no corrector
 BLOCKS = 20  # of runs, whose exponents are averaged
 SLACK = 0.05  # on exponents over a finite range: drifts have terms of relative order 1/p
@@ -132,7 +132,7 @@ def _exponents(root: xr.DataArray, dim: str) -> xr.DataArray:
     """Exponents of root mean squares over blocks of runs."""
     size = root.sizes["run"] // BLOCKS
     square = (root**2).isel(run=slice(BLOCKS * size)).coarsen(run=size).mean()
-    return checks.exponent(np.sqrt(square), dim)
+    return checks.exponent(square**0.5, dim)
 
 
 def _gram(result: xr.Dataset) -> np.ndarray:
