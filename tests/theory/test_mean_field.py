@@ -149,12 +149,13 @@ def test_wrong_parameters(arguments: dict[str, Any], words: str) -> None:
 
 def test_wrong_states() -> None:
     flow, state = MeanField(), particles(3)
-    for wrong, words in [
+    states: list[tuple[dict[str, Any], str]] = [
         ({"M": state["M"]}, "state=.* is not allowed: state must have M, q"),
         (state | {"R": np.eye(3)}, "state=.* is not allowed"),
         (state | {"q": [-1.0, 0.0, 0.0]}, "q must be squared norms"),
         (state | {"M": np.ones((3, 1))}, "M has shape"),
-    ]:
+    ]
+    for wrong, words in states:
         with pytest.raises(sl.InputError, match=words):
             flow.drift(wrong)
     with pytest.raises(sl.InputError, match="times must increase"):
@@ -163,10 +164,10 @@ def test_wrong_states() -> None:
     with pytest.raises(sl.InputError, match="teacher_width=2 is not allowed for a density"):
         solve_density(flow, start)
     one = MeanField(teacher_width=1)
-    for wrong, words in [
+    for masses, words in [
         (start * 2, "sum to 1"),
         (start.assign_coords(q=start.q + 1), "equal cells"),
         (xr.DataArray([1.0], dims="m"), "over m and q"),
     ]:
         with pytest.raises(sl.InputError, match=words):
-            solve_density(one, wrong)
+            solve_density(one, masses)

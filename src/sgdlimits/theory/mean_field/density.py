@@ -167,7 +167,7 @@ def _left(
 def _excess(
     unit: Smooth, grid: Grid, targets: Targets, mass: Float[Array, "i j"]
 ) -> Float[Array, ""]:
-    return targets.weights @ _left(unit, grid, targets, mass) ** 2 / 2
+    return jnp.asarray(targets.weights) @ _left(unit, grid, targets, mass) ** 2 / 2
 
 
 def _speeds(
@@ -177,8 +177,8 @@ def _speeds(
     psi = _left(unit, grid, targets, mass)
     beside = Grid(grid.m[:-1] + grid.width / 2, grid.q, grid.width, grid.height).cells()
     above = Grid(grid.m, grid.q[:-1] + grid.height / 2, grid.width, grid.height).cells()
-    sideways = velocity(unit, beside, psi, targets).M[:, 0]
-    upwards = velocity(unit, above, psi, targets).q
+    sideways = jnp.asarray(velocity(unit, beside, psi, targets).M)[:, 0]
+    upwards = jnp.asarray(velocity(unit, above, psi, targets).q)
     return sideways.reshape(-1, len(grid.q)), upwards.reshape(len(grid.m), -1)
 
 

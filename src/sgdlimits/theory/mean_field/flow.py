@@ -262,7 +262,8 @@ def _velocity(
 
 @functools.partial(jax.jit, static_argnums=0)
 def _risk(unit: Smooth, particles: Particles, targets: Targets) -> Float[Array, ""]:
-    return targets.weights @ residual(unit, particles, _equal(particles), targets) ** 2 / 2
+    psi = residual(unit, particles, _equal(particles), targets)
+    return jnp.asarray(targets.weights) @ psi**2 / 2
 
 
 def _equal(particles: Particles) -> Float[Array, " p"]:

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits.theory.mean_field.targets import Targets
@@ -12,14 +13,14 @@ from sgdlimits.theory.mean_field.units import Smooth
 class Particles(NamedTuple):
     """Overlaps, squared norms beside the teacher, and readouts (None: all are 1)."""
 
-    M: Float[Array, "p r"]
-    q: Float[Array, " p"]
-    v: Float[Array, " p"] | None = None
+    M: Float[Array | np.ndarray, "p r"]
+    q: Float[Array | np.ndarray, " p"]
+    v: Float[Array | np.ndarray, " p"] | None = None
 
     @property
     def readouts(self) -> Float[Array, " p"]:
         """Readouts, as numbers."""
-        return jnp.ones_like(self.q) if self.v is None else self.v
+        return jnp.ones_like(self.q) if self.v is None else jnp.asarray(self.v)
 
 
 def residual(
@@ -27,7 +28,7 @@ def residual(
 ) -> Float[Array, " q"]:
     """ψ(a) = f*(a) − Σⱼ massⱼ vⱼ σ̄ⱼ(a) at the nodes."""
     mean = unit(particles.M @ targets.solved.T, particles.q[:, None]).mean
-    return targets.labels - (masses * particles.readouts) @ mean
+    return jnp.asarray(targets.labels) - (masses * particles.readouts) @ mean
 
 
 def velocity(

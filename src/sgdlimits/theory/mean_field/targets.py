@@ -41,11 +41,11 @@ def targets_of(
         rule = gauss_hermite(r, order)
     else:
         rule = functools.reduce(product, [_half_lines(order)] * r)
-    nodes, weights = (x[rule.weights > LIGHT] for x in rule)
-    fields = nodes @ np.linalg.cholesky(gram).T
+    kept = rule.weights > LIGHT
+    fields = rule.nodes[kept] @ np.linalg.cholesky(gram).T
     labels = np.asarray(teacher.function(jnp.asarray(fields))) @ readout / r
     inverse = np.linalg.inv(gram)
-    return Targets(fields, fields @ inverse, weights, labels, inverse)
+    return Targets(fields, fields @ inverse, rule.weights[kept], labels, inverse)
 
 
 def _half_lines(order: int) -> Rule:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -25,7 +26,7 @@ class Smoothed(NamedTuple):
     pull: Float[Array, "..."]  # E σ'(s) √q η = q E σ''(s)
 
 
-Smooth = Callable[[Float[Array, "..."], Float[Array, "..."]], Smoothed]
+Smooth = Callable[[Any, Any], Smoothed]  # of u and q, which broadcast
 
 
 class Unit(NamedTuple):
@@ -71,7 +72,8 @@ def _relu(u: Any, q: Any) -> Smoothed:
     return Smoothed(u * above + bell, above, bell)
 
 
-class _AtNodes(NamedTuple):
+@dataclass(frozen=True)
+class _AtNodes:
     """Averages of any function at Gauss–Hermite nodes; two of the same function are equal."""
 
     function: Activation
