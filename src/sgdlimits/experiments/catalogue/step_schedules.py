@@ -109,5 +109,5 @@ class StepSchedules(RetrievalMoves):
             right.plot(fine, floor, ":", color=colour, lw=1.2)
         right.plot([], [], ":", color="0.4", lw=1.2, label="floor of the step of that time")
         left.set(ylabel="step $c(t)$", title="schedules")
-        right.set(ylabel="excess risk", title="what they leave")
+        right.set(ylabel="excess risk", xlabel=TIME, title="what they leave")
         return sl.plot.legend_below(figure, 3)
