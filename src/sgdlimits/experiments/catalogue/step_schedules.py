@@ -96,7 +96,7 @@ class StepSchedules(RetrievalMoves):
         """The schedules on the left; on the right what they leave, and the floor of each step."""
         figure, ((left, right),) = sl.plot.panels(1, 2, width=4.6, height=3.6)
         excess = data["excess"].isel(time=slice(1, None))
-        fine = np.geomspace(*excess.time.values[[0, -1]], 1000)
+        fine = np.geomspace(float(excess.time[0]), self.time, 1000)
         steps = self.steps(fine)
         for panel in (left, right):
             panel.set(xscale="log", yscale="log", xlabel=TIME)
