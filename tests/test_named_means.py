@@ -95,16 +95,19 @@ def test_they_look_like_the_functions_they_call() -> None:
     assert sl.simulate.__module__ == "sgdlimits.named_means"
 
 
+any_passage: Any = sl.first_passage
+
+
 @pytest.mark.parametrize(
     ("call", "part"),
     [
-        (lambda: sl.first_passage(RETRIEVAL, ("error", "<", 0.1)), "no decision rule"),
-        (lambda: sl.first_passage("xor", ("risk", "<", 0.1)), "task='xor'"),
-        (lambda: sl.first_passage(RETRIEVAL, ("risk", "<=", 0.1)), "event[1]='<='"),
-        (lambda: sl.first_passage(RETRIEVAL, ("rsk", "<", 0.1)), "risk, error"),
-        (lambda: sl.first_passage(RETRIEVAL, ("risk", "<", 0.1), rns=3), "rns=3"),
-        (lambda: sl.first_passage(RETRIEVAL), "event"),
-        (lambda: sl.first_passage(RETRIEVAL, (jnp.ones(2), "<", 0.1)), "event[0]"),
+        (lambda: any_passage(RETRIEVAL, ("error", "<", 0.1)), "no decision rule"),
+        (lambda: any_passage("xor", ("risk", "<", 0.1)), "task='xor'"),
+        (lambda: any_passage(RETRIEVAL, ("risk", "<=", 0.1)), "event[1]='<='"),
+        (lambda: any_passage(RETRIEVAL, ("rsk", "<", 0.1)), "risk, error"),
+        (lambda: any_passage(RETRIEVAL, ("risk", "<", 0.1), rns=3), "rns=3"),
+        (lambda: any_passage(RETRIEVAL), "event"),
+        (lambda: any_passage(RETRIEVAL, (jnp.ones(2), "<", 0.1)), "event[0]"),
         (lambda: first_passage(RETRIEVAL, ("risk", "<", 0.1)), "limit.quantity('risk')"),
     ],
 )

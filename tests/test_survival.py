@@ -84,6 +84,7 @@ def test_wrong_input() -> None:
         (good.drop_vars("censored"), {}, "first_passage"),
         (good.isel(run=0), {}, "many runs"),
         (good.isel(run=[]), {}, "at least one run"),
+        (passage(np.array([1.0, -2.0]), np.zeros(2, bool)), {}, "-2 is not allowed.*negative"),
         (good, {"confidence": 1.0}, "confidence=1.0"),
     ):
         with pytest.raises(sl.InputError, match=part):

@@ -26,6 +26,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
+from sgdlimits._compiled import compiled
+from sgdlimits._precision import staged
 from sgdlimits._types import Flag, Number, Real, WholeNumber, Word
 
 StepLike = float | Callable[[Real], Real] | Sequence[tuple[float, float]]
@@ -63,7 +65,7 @@ class Schedule(eqx.Module):
         """The step at many times; raises InputError unless it is a positive finite number."""
         with jax.enable_x64(True):
             try:
-                values = np.asarray(jax.vmap(self)(jnp.asarray(times, float)))
+                values = np.asarray(_steps(self, staged(np.asarray(times, float))))
             except (TypeError, ValueError) as error:
                 raise self._not_a_schedule(str(error).split("\n", 1)[0]) from error
         if values.shape != times.shape:
@@ -82,6 +84,11 @@ class Schedule(eqx.Module):
             f"step={name} is not allowed: a function must give a number for a time, traced by JAX "
             f"(jnp.where in place of if); {reason}"
         )
+
+
+@compiled  # solvers ask at every step
+def _steps(schedule: Schedule, times: Float[Array, " n"]) -> Float[Array, "..."]:
+    return jax.vmap(schedule)(times)
 
 
 class Moves(eqx.Module):

@@ -465,5 +465,6 @@ def test_wrong_results(softmax_task: Any) -> None:
     ):
         with pytest.raises(sl.InputError, match=message):
             sl.measure(softmax_task, wrong, metric)  # type: ignore[arg-type]
+    assert sl.measure(softmax_task, runs.isel(run=[])).risk.shape == (0, 2)
     with pytest.raises(sl.InputError, match=r"task='xor' .*one of sgdlimits.tasks"):
         sl.measure("xor", runs)  # type: ignore[arg-type]

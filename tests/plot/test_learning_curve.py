@@ -59,6 +59,8 @@ def test_on_request(measured: xr.Dataset, solution: xr.Dataset) -> None:
 def test_wrong_input(measured: xr.Dataset, solution: xr.Dataset, runs: xr.Dataset) -> None:
     for arguments, message in (
         ((runs,), r"metric='risk' .*runs has the variables v, .*sgdlimits.measure\(task, runs"),
+        ((None,), r"runs=NoneType .*must be a Dataset"),
+        ((measured, measured.risk), r"path=DataArray .*must be a Dataset"),
         ((measured, runs), r"metric='risk' .*path has the variables"),
         ((measured, measured), r"path with the dims \['run', 'time'\] .*one solution"),
         ((measured, None, 3), r"metric=3 "),

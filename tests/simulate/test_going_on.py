@@ -187,6 +187,8 @@ def test_what_differs_is_named(arguments: dict[str, Any], parts: list[str]) -> N
 
 def test_what_cannot_be_continued_is_told() -> None:
     half = sl.simulate(PCA, 50, runs=5, time=1.0, points=3)
+    with pytest.raises(sl.InputError, match="all of its statistics, and r2 is not there"):
+        sl.extend(half.drop_vars("r2"), 1.0)
     stopped = sl.simulate(PCA, 50, runs=5, time=1.0, points=3, until=("m", ">", 0.1))
     path = sl.effective_dynamics(PCA).solve({"m": 0.1, "r2": 1.0}, 1.0)
     own = sl.simulate(PCA, 50, runs=5, time=0.1, points=3, step=wait)

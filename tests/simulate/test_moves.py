@@ -225,3 +225,9 @@ def test_wrong_input(arguments: dict[str, Any], parts: list[str]) -> None:
     with pytest.raises(sl.InputError, match="not allowed") as caught:
         sl.simulate(**(valid | arguments))
     assert all(part in str(caught.value) for part in parts), str(caught.value)
+
+
+def test_a_step_that_takes_forever_is_told() -> None:
+    """Not refused: somebody may have the patience."""
+    with pytest.warns(RuntimeWarning, match=r"time=10 takes 1.0e\+14 steps with dim=100 and step"):
+        steps_at(moves(step=1e-11), 100, np.array([0.0, 10.0]), "time")

@@ -66,7 +66,8 @@ Paper = Annotated[
 
 def _version(wanted: bool) -> bool:
     if wanted:
-        typer.echo(f"sgdlimits {__version__}")
+        with guard.to_output():
+            typer.echo(f"sgdlimits {__version__}")
         raise typer.Exit
     return wanted
 

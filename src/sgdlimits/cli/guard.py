@@ -4,8 +4,8 @@ import functools
 import os
 import sys
 import traceback as tracebacks
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -49,6 +49,18 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             stop(f"{type(error).__name__}: {one_line(str(error))} ({where})", FAILED)
 
     return call
+
+
+@contextmanager
+def to_output() -> Iterator[None]:
+    """What is printed before there is a command: no room for it is one line too."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        if not (full := _disk.full(error)):
+            raise
+        stop(_no_room(full), FAILED)
 
 
 def exit_code(outcomes: "Sequence[Outcome]") -> int:

@@ -60,6 +60,12 @@ def learning_curve(
     ('population risk', 'log')
     """
     scaled = _SCALES[_checks.choice("log", log, list(_SCALES))]
+    for argument, given in (("runs", runs), ("path", path)):
+        if not isinstance(given, xr.Dataset) and (given is not None or argument == "runs"):
+            raise _checks.InputError(
+                f"{argument}={type(given).__name__} is not allowed: {argument} must be a Dataset "
+                "to which sgdlimits.measure has added the metric"
+            )
     kept, diverged = finished(runs)
     values = _curve("runs", kept, metric)
     limit = None if path is None else _curve("path", path, metric)

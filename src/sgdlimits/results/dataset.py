@@ -137,7 +137,9 @@ def state(
     """Return the state at one time as NumPy arrays, to start a simulation or a solution from.
 
     It does not tell where it is from: a simulation that goes on from it with the same seed sees the
-    same noise again. ``dataset.isel(time=-1)`` does, and is a start as well.
+    same noise again. ``dataset.isel(time=-1)`` does, and is a start as well. Of runs with slow
+    momentum it is the state of the weights, whose velocity starts at rest: to start a limit with
+    the velocity of a run, give ``dataset.isel(run=0, time=-1)``.
 
     Args:
         dataset: a simulation, a solution or sample paths.

@@ -133,4 +133,8 @@ def _times(passage: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
     times = _checks.array(f"passage[{name!r}]", passage[name].values, (passage.sizes["run"],))
     if len(times) == 0:
         raise _checks.InputError("passage is not allowed: it must hold at least one run")
+    if np.any(times < 0):
+        raise _checks.InputError(
+            f"passage[{name!r}] with {np.min(times):g} is not allowed: times must not be negative"
+        )
     return times, passage["censored"].values.astype(bool)

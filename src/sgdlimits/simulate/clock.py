@@ -12,8 +12,10 @@ from sgdlimits import _checks
 from sgdlimits._moves import Moves, Schedule
 from sgdlimits._precision import as_arrays, staged
 from sgdlimits._types import Real
+from sgdlimits._warn import warn
 
 MOST = 2**53  # steps; beyond it a float64 no longer counts them
+LONG = 1e10  # steps: more than an hour, at some 2e-6 seconds for a chunk of runs
 BRIEF = 2**22  # steps walked in one compiled call, which cannot be interrupted
 TRIED = 1025  # times at which a schedule is tried before anything starts
 
@@ -67,6 +69,11 @@ def steps_at(
         raise _checks.InputError(
             f"{argument}={last} is not allowed: with dim={dim} and step={step} it takes "
             f"{steps_in_all:.3g} steps"
+        )
+    if steps_in_all > LONG:
+        warn(
+            f"{argument}={last:g} takes {steps_in_all:.1e} steps with dim={dim} and step={step}, "
+            "hours at best; the effective dynamics do not depend on dim and take seconds"
         )
     if constant:
         steps = np.unique(np.round(times * dim / step).astype(np.int64))

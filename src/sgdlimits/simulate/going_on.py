@@ -54,6 +54,9 @@ def end_of(dataset: xr.Dataset, setting: Setting, runs: int) -> End:
         raise _refused(
             "it must have all of its runs, in order, since noise belongs to their number"
         )
+    missing = [name for name in setting.layout.dims if name not in dataset.data_vars]
+    if missing:
+        raise _refused(f"it must have all of its statistics, and {', '.join(missing)} is not there")
     ends = decoded(dataset[NAME].values)
     steps = int(ends[0, 0])
     last = dataset.isel(time=-1)

@@ -49,7 +49,8 @@ def simulate(
     does not depend on ``dim``. ``method="direct"`` simulates all coordinates of the weights.
     ``method="population"`` takes the same steps along the expected gradient, SGD of endless
     batches: expectations are sums over nodes, and a start at which they are wrong by more than one
-    per cent of a sample's gradient is refused.
+    per cent of a sample's gradient is refused. Later states are not judged: where neurons have come
+    together or weights are large, compare with ``limit.solve``, which chooses nodes at every state.
 
     A step at time t takes time δ = c(t)/dim, whatever the batch: time is the sum of all δ.
 
@@ -57,7 +58,8 @@ def simulate(
         task: what is learned.
         dim: the data dimension d.
         runs: number of independent runs.
-        time: length of a run, in units of dim/step steps; with ``continue_from``, of what is added.
+        time: length of a run, in units of dim/step steps; with ``continue_from``, of what is added
+            to the time at which those runs ended, which is that of a whole number of steps.
         step: c in δ = c/dim; a JAX function c(t) of time, or pairs (time, step) from each of which
             on that step is taken, the first at time 0.
         batch: how many fresh samples the gradient of a step is averaged over.

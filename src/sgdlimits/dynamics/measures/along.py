@@ -85,6 +85,8 @@ def _states(task: Task, dataset: xr.Dataset, name: str) -> tuple[list[str], np.n
         exclude=list(layout.coords),
     )
     over = [str(dim) for dim in parts[0].dims if dim not in layout.coords]
+    if parts[0].size == 0:  # no runs
+        return over, np.zeros((0, len(layout.coordinates)))
     pairs = zip(layout.dims.items(), parts, strict=True)
     states = {name: part.transpose(*over, *dims).values for (name, dims), part in pairs}
     return over, np.reshape(layout.ravel(states), (-1, len(layout.coordinates)))
