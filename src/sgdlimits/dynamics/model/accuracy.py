@@ -19,6 +19,8 @@ from sgdlimits.dynamics.model.table import Table, Tabled
 STUDENT = 1.5  # for deviations that are themselves estimated from nine rules
 SLOWLY = 2.0  # for orthant rules, whose changes hide as much where kinks meet in threes
 BY_CHANCE = 6.0  # standard errors by which plain random nodes may be off
+FEW = 100.0  # if not more samples than that matter, they are rare and large
+UNSEEN = 2.0  # a rule has seen them if the mean square by it is not smaller by this factor
 TRUSTED = 0.1  # part of its last change that a sparse grid is trusted to be accurate to, at best
 GENTLE = 1.0  # arguments of saturating units that move by less bend nothing between two nodes
 TINY = 1e-290
@@ -52,8 +54,11 @@ class Ruled(Averaged, Sized, Protocol):
     def by_every_rule(self, vector: Given) -> Float[np.ndarray, "rules m"]:
         """The averages by every variant of the rule, its own first."""
 
-    def scaled(self, vector: Vector) -> tuple[Float[Array, " m"], Float[Array, ""]]:
-        """The averages, and the size of what cancels in them."""
+    def averages(self, vector: Vector) -> tuple[Float[Array, " m"], Float[Array, " 2"]]:
+        """What is averaged, and the mean second and fourth power of how large a sample is."""
+
+    def scale(self, vector: Vector) -> Float[Array, ""]:
+        """The size of what cancels in the averages."""
 
     def rare(self, vector: Vector) -> Float[Array, " m"]:
         """Deviation of what one sample adds that is due to rare and large ones."""
@@ -71,6 +76,8 @@ class Survey(NamedTuple):
 
     Attributes:
         averages: by every set of them.
+        square: the mean square of how large a sample is.
+        effective: number of samples of which that square is made.
         scale: size of the terms that cancel in the averages.
         reach: how far the fields move along each direction of their frame.
         bent: how far the arguments of saturating units move.
@@ -78,6 +85,8 @@ class Survey(NamedTuple):
     """
 
     averages: Any  # (probes, m)
+    square: Any
+    effective: Any
     scale: Any
     reach: Any  # (m,)
     bent: Any
@@ -112,7 +121,15 @@ def spread_error(model: Ruled, vector: Given, seen: Survey) -> Float[np.ndarray,
             many = len(seen.averages) * probe_size(model.task).nodes
             chance = np.maximum(chance, np.asarray(_rare(model, jnp.asarray(vector))) / many**0.5)
         error = np.maximum(error, gap - BY_CHANCE * chance)
+        if seen.effective < FEW and np.any(gap > error) and _overlooks(model, vector, seen):
+            error = np.maximum(error, gap)
     return error
+
+
+def _overlooks(model: Ruled, vector: Given, seen: Survey) -> bool:
+    """Whether the rule misses the rare and large samples that random nodes have met."""
+    _, powers = _averages(model, jnp.asarray(vector))
+    return bool(UNSEEN * powers[0] < seen.square)
 
 
 def misses_bends(model: Ruled, vector: Given, seen: Survey) -> bool:
@@ -153,18 +170,26 @@ def _spread(kind: str, values: np.ndarray) -> np.ndarray:
 
 @compiled
 def _survey(plain: Ruled, rules: Quadrature, vector: Vector) -> Survey:
-    averages, scales = jax.lax.map(lambda rule: plain.ruled(rule).scaled(vector), rules)
+    averages, powers = jax.lax.map(lambda rule: plain.ruled(rule).averages(vector), rules)
+    (square, fourth), many = powers.mean(axis=0), len(averages) * jnp.sum(plain.rule.weights > 0)
     kinks, factor = plain.rule.kinks, plain.frame(vector).factor
     whole = whole_fields(kinks, field_count(plain.task))
     split = field_count(plain.task) - len(whole)
     pairs = range(split // 2 + 1) if split and not kinks.unknown else ()
     return Survey(
         averages,
-        scales[0],
+        square,
+        many * len(plain.task.weights) * square**2 / (fourth + TINY),
+        plain.scale(vector),
         jnp.linalg.norm(factor, axis=0),
         bends_at(plain, vector).deviation if kinks.soft else jnp.zeros(()),
         tuple(arrangement(factor[: field_count(plain.task)], n, whole) for n in pairs),
     )
+
+
+@compiled
+def _averages(model: Ruled, vector: Vector) -> tuple[Array, Array]:
+    return model.averages(vector)
 
 
 @compiled

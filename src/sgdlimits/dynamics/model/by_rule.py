@@ -49,7 +49,7 @@ class ByRule(eqx.Module):
 
     def over_nodes(self, state: JaxState, frame: Frame, part: Callable[[Samples, Index], T]) -> T:
         """What ``part`` makes of all nodes of a component, along an axis of components."""
-        moves = jnp.any(state["M"] != 0, axis=1) | (jnp.diagonal(state["R"]) > REST) | ~self.still
+        moves = self.moving(state)
 
         def block(c: Index, b: Index) -> T:
             samples = samples_of(self.task, self.rule, frame, state, c, b)
@@ -72,6 +72,10 @@ class ByRule(eqx.Module):
             return jax.lax.scan(add, nothing, jnp.arange(self.rule.blocks))[0]
 
         return jax.lax.map(component, jnp.arange(len(self.task.weights)))
+
+    def moving(self, state: JaxState) -> Bool[Array, " K"]:
+        """Which neurons have fields that are not zero."""
+        return jnp.any(state["M"] != 0, axis=1) | (jnp.diagonal(state["R"]) > REST) | ~self.still
 
     def _frame(self, state: JaxState) -> Frame:
         arranged = None if self.rule.orthants is None else self.rule.arranged
