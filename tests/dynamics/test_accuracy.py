@@ -13,6 +13,7 @@ from scipy.stats import norm, qmc
 
 import sgdlimits as sl
 from sgdlimits.dynamics.model.multi_index import MultiIndexModel
+from sgdlimits.dynamics.rest.stability import spectrum_at
 
 
 def suited(limit: sl.EffectiveDynamics, state: Any) -> MultiIndexModel:
@@ -143,6 +144,57 @@ def test_infinite_rates_are_called_infinite() -> None:
         limit.jacobian(parallel | {"M": [[0.7], [-0.7]]})
         same = {"M": [[0.7, 0.1]] * 2, "R": [[0.1, 0.1], [0.1, 0.1]]}
         sl.effective_dynamics(smooth).jacobian(same)
+
+
+def test_rest_points_of_parallel_neurons_have_an_infinite_rate() -> None:
+    """On the ring of collinear neurons, to which stable rates belong but for their parting."""
+    limit = sl.effective_dynamics(sl.tasks.BinaryMixture(), rtol=1e-4)
+    d, n = np.array([0.6, 0.8]), np.array([-0.8, 0.6])
+    ring = {"v": 1.14006 * d, "M": 1.14082 * d[:, None], "R": 0.015879 * np.outer(d, d)}
+    apart = ring | {"R": ring["R"] + 1e-3 * np.outer(n, n)}
+    opposite = ring | {"M": ring["M"] * [[1], [-1]], "R": ring["R"] * [[1, -1], [-1, 1]]}
+    on, beside, mirrored = map(limit.ravel, (ring, apart, opposite))
+    with jax.enable_x64(True):
+        model, _ = limit.suited(on[None], smooth=True)
+        spectrum = spectrum_at(model, on)
+        assert spectrum.values[0] == np.inf
+        assert np.all(spectrum.values[1:].real < 1e-3)
+        assert spectrum.stability == "unstable"
+        assert np.all(np.isfinite(spectrum_at(model, beside).values))  # negative control
+        (row,) = model.parting(mirrored)
+    assert row @ mirrored == pytest.approx(0, abs=1e-15)
+    with pytest.raises(sl.InputError, match=r"neurons 0 and 1 are parallel .* is infinite"):
+        limit.rescaled(ring)
+
+
+@pytest.mark.parametrize(
+    "narrow", [lambda x: jnp.exp(-(x**2) / 2), lambda x: 1 / (1 + x**2)], ids=["bump", "Cauchy"]
+)
+def test_what_lies_between_all_nodes_is_not_missed_silently(narrow: Any) -> None:
+    """A feature of width 1e-4, of which the program of the loss tells nothing."""
+    width, place = 1e-4, 0.7
+    task = sl.tasks.MultiIndexTask(
+        loss=lambda s, v, y: narrow((s[0] - place) / width) + (s[0] - 1) ** 2 / 2,
+        width=1,
+        anchors=["mu"],
+        means=[[1.0]],
+        labels=[1.0],
+        precision=10.0,
+    )
+    M, R = 0.6, 0.8
+    state = {"M": np.array([[M]]), "R": np.array([[R]])}
+    limit = sl.effective_dynamics(task)
+    with pytest.warns(RuntimeWarning, match="expectations are known to .* only at this state"):
+        drift, error = limit.drift(state), limit.drift_error(state)
+    # E g² to leading order in the width: the feature's slope, squared, where it is
+    x = np.linspace(-60, 60, 240_001)
+    with jax.enable_x64(True):
+        slopes = np.asarray(jax.vmap(jax.grad(narrow))(x))
+    density = norm.pdf(place, M, ((M**2 + R) / 10) ** 0.5)
+    corrector = np.sum(slopes**2) * (x[1] - x[0]) * density / width / 10
+    assert corrector > 10
+    assert abs(drift["R"][0, 0] - corrector) < 3 * error["R"][0, 0] + 2
+    assert 0 < error["R"][0, 0] < 0.5 * corrector
 
 
 def softmax_drift(k: int, M: np.ndarray, R: np.ndarray, count: int, seed: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from sgdlimits.dynamics.branches.continuation import Curve, Point, Tracer
-from sgdlimits.dynamics.rest.stability import FLAT, Spectrum, spectrum_at
+from sgdlimits.dynamics.rest.stability import FLAT, Spectrum, flat_below, spectrum_at
 
 ACCURACY = 1e-10  # of a place along the curve; at a fold the parameter's error is its square
 GAP = 1e-3  # on both sides of a crossing, this is far enough from it
@@ -109,4 +109,4 @@ def _rates(tracer: Tracer, spectrum: Spectrum) -> np.ndarray:
 
 def _growing(tracer: Tracer, spectrum: Spectrum) -> int:
     rates = _rates(tracer, spectrum)
-    return int(np.sum(rates.real > FLAT * max(1.0, float(np.max(np.abs(rates), initial=0.0)))))
+    return int(np.sum(rates.real > flat_below(rates)))

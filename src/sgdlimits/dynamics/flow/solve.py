@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from sgdlimits import _checks
+from sgdlimits import _checks, _cores
 from sgdlimits._precision import double_precision
 from sgdlimits._progress import progress
 from sgdlimits._types import Number, Numbers, StateLike, WholeNumber
@@ -89,10 +90,7 @@ def followed(
     times = np.linspace(0, len(grid) - 1, CHECKS + 1).round().astype(int)
     worst, checked = error, 0
     while True:
-        errors = [
-            _error_at(limit.with_step_of(model, float(grid[k])), values[:, k])
-            for k in times[checked + 1 :]
-        ]
+        errors = _errors_at(limit, model, values, grid, times[checked + 1 :])
         poor = [k for k, reached in enumerate(errors) if reached > max(limit.rtol, 2 * error)]
         if not poor or limit.nodes is not None:
             break
@@ -107,6 +105,19 @@ def followed(
         values = np.concatenate([values[:, :first], again], axis=1)
         checked += 1
     return values, finished, max(worst, *errors, 0.0)
+
+
+def _errors_at(
+    limit: Limit, model: Model, values: np.ndarray, grid: np.ndarray, places: np.ndarray
+) -> list[float]:
+    """The errors of a rule at these places of the grid, in threads."""
+
+    def one(k: int) -> float:
+        with jax.enable_x64(True):  # a setting of each thread
+            return _error_at(limit.with_step_of(model, float(grid[k])), values[:, k])
+
+    with ThreadPoolExecutor(max_workers=_cores.usable()) as pool:
+        return list(pool.map(one, places))
 
 
 def _error_at(model: Model, vectors: np.ndarray) -> float:

@@ -19,6 +19,8 @@ from sgdlimits.dynamics.model.table import Table, Tabled
 STUDENT = 1.5  # for deviations that are themselves estimated from nine rules
 SLOWLY = 2.0  # for orthant rules, whose changes hide as much where kinks meet in threes
 BY_CHANCE = 6.0  # standard errors by which plain random nodes may be off
+FEW = 100.0  # if not more samples than that matter, they are rare and large
+UNSEEN = 2.0  # a rule has seen them if the mean square by it is not smaller by this factor
 TRUSTED = 0.1  # part of its last change that a sparse grid is trusted to be accurate to, at best
 GENTLE = 1.0  # arguments of saturating units that move by less bend nothing between two nodes
 TINY = 1e-290
@@ -52,8 +54,11 @@ class Ruled(Averaged, Sized, Protocol):
     def by_every_rule(self, vector: Given) -> Float[np.ndarray, "rules m"]:
         """The averages by every variant of the rule, its own first."""
 
-    def scaled(self, vector: Vector) -> tuple[Float[Array, " m"], Float[Array, ""]]:
-        """The averages, and the size of what cancels in them."""
+    def averages(self, vector: Vector) -> tuple[Float[Array, " m"], Float[Array, " 2"]]:
+        """What is averaged, and the mean second and fourth power of how large a sample is."""
+
+    def scale(self, vector: Vector) -> Float[Array, ""]:
+        """The size of what cancels in the averages."""
 
     def rare(self, vector: Vector) -> Float[Array, " m"]:
         """Deviation of what one sample adds that is due to rare and large ones."""
@@ -71,6 +76,8 @@ class Survey(NamedTuple):
 
     Attributes:
         averages: by every set of them.
+        square: the mean square of how large a sample is.
+        effective: number of samples of which that square is made.
         scale: size of the terms that cancel in the averages.
         reach: how far the fields move along each direction of their frame.
         bent: how far the arguments of saturating units move.
@@ -78,6 +85,8 @@ class Survey(NamedTuple):
     """
 
     averages: Any  # (probes, m)
+    square: Any
+    effective: Any
     scale: Any
     reach: Any  # (m,)
     bent: Any
@@ -92,9 +101,11 @@ def survey(model: Ruled, vector: Given) -> Survey:
     whole = whole_fields(kinks, field_count(task))
     split = field_count(task) - len(whole)
     pairs = range(split // 2 + 1) if split and not kinks.unknown else ()
-    factor = seen.factor[: field_count(task)]
+    factor, (square, fourth) = seen.factor[: field_count(task)], seen.powers
     return Survey(
         seen.averages,
+        square,
+        seen.nodes * square**2 / (fourth + TINY),
         seen.scale,
         np.linalg.norm(seen.factor, axis=0),
         seen.bent,
@@ -124,7 +135,15 @@ def spread_error(model: Ruled, vector: Given, seen: Survey) -> Float[np.ndarray,
             many = len(seen.averages) * probe_size(model.task).nodes
             chance = np.maximum(chance, np.asarray(_rare(model, jnp.asarray(vector))) / many**0.5)
         error = np.maximum(error, gap - BY_CHANCE * chance)
+        if seen.effective < FEW and np.any(gap > error) and _overlooks(model, vector, seen):
+            error = np.maximum(error, gap)
     return error
+
+
+def _overlooks(model: Ruled, vector: Given, seen: Survey) -> bool:
+    """Whether the rule misses the rare and large samples that random nodes have met."""
+    _, powers = _averages(model, jnp.asarray(vector))
+    return bool(UNSEEN * powers[0] < seen.square)
 
 
 def misses_bends(model: Ruled, vector: Given, seen: Survey) -> bool:
@@ -167,6 +186,8 @@ class _Sums(NamedTuple):
     """What a survey needs sums over nodes for, and the factor of the frame."""
 
     averages: Any
+    powers: Any
+    nodes: Any
     scale: Any
     bent: Any
     factor: Any
@@ -174,9 +195,20 @@ class _Sums(NamedTuple):
 
 @compiled
 def _survey(plain: Ruled, rules: Quadrature, vector: Vector) -> _Sums:
-    averages, scales = jax.lax.map(lambda rule: plain.ruled(rule).scaled(vector), rules)
-    bent = bends_at(plain, vector).deviation if plain.rule.kinks.soft else jnp.zeros(())
-    return _Sums(averages, scales[0], bent, plain.frame(vector).factor)
+    averages, powers = jax.lax.map(lambda rule: plain.ruled(rule).averages(vector), rules)
+    return _Sums(
+        averages,
+        powers.mean(axis=0),
+        len(averages) * len(plain.task.weights) * jnp.sum(plain.rule.weights > 0),
+        plain.scale(vector),
+        bends_at(plain, vector).deviation if plain.rule.kinks.soft else jnp.zeros(()),
+        plain.frame(vector).factor,
+    )
+
+
+@compiled
+def _averages(model: Ruled, vector: Vector) -> tuple[Array, Array]:
+    return model.averages(vector)
 
 
 @compiled

@@ -129,6 +129,10 @@ class Model(eqx.Module):
         """Why some derivative of the drift is infinite here, in words; empty if none is."""
         return ""
 
+    def parting(self, vector: Given) -> Float[np.ndarray, "k n"]:
+        """Linear functions of the statistics, zero here, whose rates of growth are infinite."""
+        return np.zeros((0, len(vector)))
+
     def resting(self) -> "Model":
         """The same limit where units without weights stay so, as those of SGD do.
 

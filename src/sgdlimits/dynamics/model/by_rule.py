@@ -65,7 +65,7 @@ class ByRule(eqx.Module):
 
         Rows, since every array that a loop carries is code of its own to compile.
         """
-        moves = jnp.any(state["M"] != 0, axis=1) | (jnp.diagonal(state["R"]) > REST) | ~self.still
+        moves = self.moving(state)
         apart: Any = None
 
         def block(c: Index, b: Index) -> Float[Array, " n"]:
@@ -95,6 +95,10 @@ class ByRule(eqx.Module):
             return jax.lax.scan(add, nothing, jnp.arange(self.rule.blocks))[0]
 
         return jax.lax.map(component, jnp.arange(len(self.task.weights))), apart
+
+    def moving(self, state: JaxState) -> Bool[Array, " K"]:
+        """Which neurons have fields that are not zero."""
+        return jnp.any(state["M"] != 0, axis=1) | (jnp.diagonal(state["R"]) > REST) | ~self.still
 
     def _frame(self, state: JaxState) -> Frame:
         arranged = None if self.rule.orthants is None else self.rule.arranged

@@ -35,11 +35,13 @@ class Frame(NamedTuple):
 
     def parts(self, z: Float[Array, "m q"]) -> tuple[Float[Array, "r q"], Float[Array, "K q"]]:
         """Means of the centred anchor fields and of s⊥ given z."""
+        of_anchors, of_orthogonal = self.maps()
+        return of_anchors @ z, of_orthogonal @ z
+
+    def maps(self) -> tuple[Float[Array, "r m"], Float[Array, "K m"]]:
+        """What takes z to these means."""
         r, K = len(self.anchors), len(self.orthogonal)
-        return (
-            (self.anchors @ self.mixing[:r]) @ z,
-            (self.orthogonal @ self.mixing[r : r + K]) @ z,
-        )
+        return self.anchors @ self.mixing[:r], self.orthogonal @ self.mixing[r : r + K]
 
     def spread(self) -> Float[Array, "r r"]:
         """A square root of the covariance of the anchor fields given z."""

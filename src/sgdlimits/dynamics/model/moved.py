@@ -122,6 +122,10 @@ class Moved(Model):
         """Why some derivative of the drift is infinite here, in words."""
         return self.plain.infinite_rates(vector)
 
+    def parting(self, vector: Given) -> Float[np.ndarray, "k n"]:
+        """Those of the plain model."""
+        return self.plain.parting(vector)
+
     def resting(self) -> "Moved":
         """The same limit where units without weights stay so."""
         return self._of(self.plain.resting())

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from sgdlimits import gaussian
 from sgdlimits._precision import as_arrays
-from sgdlimits._types import Metric
+from sgdlimits._types import Index, Metric
 from sgdlimits.dynamics.model.accuracy import (
     average_error,
     diffusion_errors,
@@ -111,19 +111,23 @@ class MultiIndexModel(ByRule, Model):
         """The drift by every variant of the rule."""
         return Table(self).drifts(np.asarray(vector)[None])[:, 0]
 
-    def scaled(self, vector: Vector) -> tuple[Vector, Float[Array, ""]]:
-        """The drift, and the size of what cancels in it: the largest mean of absolute values."""
+    def averages(self, vector: Vector) -> tuple[Vector, Float[Array, " 2"]]:
+        """The drift; and of the gradient in the fields."""
+        state = self.unravel(vector)
+        moments, powers = self._summed(state)
+        return self.ravel(motion(self.task, state, moments, self.step)), powers
+
+    def scale(self, vector: Vector) -> Float[Array, ""]:
+        """The size of what cancels in the drift: the largest mean of absolute values."""
         state = self.unravel(vector)
 
-        def both(samples: Samples) -> tuple[Moments, Moments]:
-            gradients = self.gradients_at(state, samples)
-            return _average(samples, *gradients), _average(samples, *gradients, jnp.abs)
+        def part(samples: Samples) -> Moments:
+            return _average(samples, *self.gradients_at(state, samples), jnp.abs)
 
-        moments, absolute = self.over_mixture(state, self._frame(state), both)
+        absolute = self.over_mixture(state, self._frame(state), part)
         corrector = self.step / self.task.precision * absolute.square
         parts = (absolute.readout, absolute.anchors, 2 * absolute.orthogonal + corrector)
-        scale = jnp.max(jnp.stack([jnp.max(part) for part in (*parts, jnp.abs(vector))]))
-        return self.ravel(motion(self.task, state, moments, self.step)), scale
+        return jnp.max(jnp.stack([jnp.max(part) for part in (*parts, jnp.abs(vector))]))
 
     def rule_variants(self) -> Quadrature | None:
         """Its rule and others whose spread is the error."""
@@ -135,21 +139,40 @@ class MultiIndexModel(ByRule, Model):
 
     def infinite_rates(self, vector: Given) -> str:
         """Kinks of parallel neurons are at the same place, and part like the root of the angle."""
-        if self.exact or self.rule.kinks.smooth:
+        pairs, _ = self._parallel(vector)
+        if len(pairs) == 0:
             return ""
+        first, second = pairs[0]
+        return (
+            f"neurons {first} and {second} are parallel at this state: the rate at which "
+            "their kinks part is infinite, so that derivatives in R are large without meaning"
+        )
+
+    def parting(self, vector: Given) -> Float[np.ndarray, "k n"]:
+        """The squared angles between parallel neurons."""
+        pairs, covariance = self._parallel(vector)
+        rows = []
+        for i, j in pairs:
+            n = np.zeros(self.task.width)
+            n[[i, j]] = covariance[i, j] / covariance[i, i], -1.0
+            # off its diagonal a symmetric matrix is in the vector once and in nᵀRn twice
+            square = (2 - np.eye(len(n))) * np.outer(n, n)
+            zeros = {name: np.zeros(shape) for name, shape in self.task.shapes.items()}
+            rows.append(np.asarray(self.task.layout.ravel(zeros | {"R": square})))
+        return np.array(rows).reshape(len(rows), len(vector))
+
+    def _parallel(self, vector: Given) -> tuple[np.ndarray, np.ndarray]:
+        """Pairs of neurons that have kinks at the same place, and the covariance of all fields."""
+        if self.exact or self.rule.kinks.smooth:
+            return np.zeros((0, 2), int), np.eye(self.task.width)
         task, state = self.task, self.task.layout.unravel(np.asarray(vector))
         inward = state["M"] @ np.linalg.inv(task.gram)
         among = np.asarray(task.gram) / task.precision + task.spike
         covariance = inward @ np.asarray(among) @ inward.T + state["R"] / np.asarray(task.precision)
         length = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
         alike = np.abs(covariance) > (1 - PARALLEL) * np.outer(length, length)
-        first, second = np.nonzero(np.triu(alike, 1) & (length > REST**0.5))
-        if len(first) == 0:
-            return ""
-        return (
-            f"neurons {first[0]} and {second[0]} are parallel at this state: the rate at which "
-            "their kinks part is infinite, so that derivatives in R are large without meaning"
-        )
+        pairs = np.argwhere(np.triu(alike, 1) & (length > REST**0.5))
+        return pairs, covariance
 
     def resting(self) -> "MultiIndexModel":
         """Fields of neurons without weights are zero, not tiny: a ReLU has no slope there."""
@@ -278,11 +301,32 @@ class MultiIndexModel(ByRule, Model):
         committee = self.task.committee
         if committee is not None:
             return committee_moments(self.task, committee, state)
+        return self._summed(state)[0]
 
-        def average(samples: Samples) -> Moments:
-            return _average(samples, *self.gradients_at(state, samples))
+    def _summed(self, state: JaxState) -> tuple[Moments, Float[Array, " 2"]]:
+        """The expectations by the rule, and those of ‖g‖² and ‖g‖⁴."""
 
-        return self.over_mixture(state, self._frame(state), average)
+        def against_normals(samples: Samples, _: Index) -> tuple[Array, ...]:
+            readout, g = self.gradients_at(state, samples)
+            weighted, size = g * samples.weights, jnp.sum(g**2, axis=0)
+            across, square = weighted @ samples.normals.T, weighted @ g.T
+            powers = jnp.stack([size, size**2]) @ samples.weights
+            return readout @ samples.weights, jnp.sum(weighted, axis=1), across, square, powers
+
+        # anchor fields and s⊥ are linear in the normals: fewer sums over nodes than of these
+        frame, p = self._frame(state), jnp.asarray(self.task.weights)
+        readout, mean, across, square, powers = self.over_nodes(state, frame, against_normals)
+        centers = jnp.asarray(self.task.means) @ jnp.asarray(self.task.gram)
+        of_anchors, of_orthogonal = frame.maps()
+        of_orthogonal = jnp.where(self.moving(state)[:, None], of_orthogonal, 0.0)
+        across = jnp.tensordot(p, across, 1)
+        moments = Moments(
+            readout=p @ readout,
+            anchors=(p[:, None] * mean).T @ centers + across @ of_anchors.T,
+            orthogonal=across @ of_orthogonal.T,
+            square=jnp.tensordot(p, square, 1),
+        )
+        return moments, p @ powers
 
     def frame(self, vector: Vector) -> Frame:
         """How the fields depend on independent normals."""

@@ -91,16 +91,25 @@ class RuledMean(ByRule, Mean):
         rules = variants(self.task, self.size)
         return np.asarray(_by_rules(self, rules, jnp.asarray(vector)))[:, None]
 
-    def scaled(self, vector: Vector) -> tuple[Float[Array, " 1"], Float[Array, ""]]:
-        """The mean, and that of absolute values."""
+    def averages(self, vector: Vector) -> tuple[Float[Array, " 1"], Float[Array, " 2"]]:
+        """The mean, and those of second and fourth powers."""
         state = self.unravel(vector)
 
-        def part(samples: Samples) -> tuple[Array, Array]:
+        def part(samples: Samples) -> Array:
             values = self._values(state, samples)
-            return values @ samples.weights, jnp.abs(values) @ samples.weights
+            return jnp.stack([values, values**2, values**4]) @ samples.weights
 
-        mean, scale = self.over_mixture(state, self._frame(state), part)
-        return mean[None], scale
+        mean, *powers = self.over_mixture(state, self._frame(state), part)
+        return mean[None], jnp.stack(powers)
+
+    def scale(self, vector: Vector) -> Float[Array, ""]:
+        """That of absolute values."""
+        state = self.unravel(vector)
+
+        def part(samples: Samples) -> Array:
+            return jnp.abs(self._values(state, samples)) @ samples.weights
+
+        return self.over_mixture(state, self._frame(state), part)
 
     def rare(self, vector: Vector) -> Float[Array, " 1"]:
         """The root of the mean square of values that are rare and large."""

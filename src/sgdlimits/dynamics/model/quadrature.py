@@ -170,7 +170,8 @@ def _made(size: Size, kinks: Kinks, m: int, components: int, seed: int) -> Quadr
         return made("orthant", used=used, orthants=orthants, turned=turned, noise=noise)
     if size.kind == "sobol":
         nodes, weights = _sobol(components, m, count, seed, MIRRORED if kinks.smooth else 0)
-        room = bucket(len(weights), components * m)
+        few = components * m <= FEW  # else as many as there are, a power of two
+        room = bucket(len(weights), components * m) if few else len(weights)
         return made("given", noise=noise, **_in_blocks(nodes, weights, room, CHUNK))
     stretch = np.asarray(rng.uniform(*STRETCHED) if seed else 1.0)
     made = functools.partial(made, "lines", bends=size.bends, stretch=stretch, noise=noise)

@@ -29,9 +29,11 @@ TAIL = 4.0  # times that: beyond it nothing is left, exp(−24)
 class Samples(NamedTuple):
     """Quadrature nodes of one component, seen through the network; nodes along the last axis.
 
-    Given the fields s, the anchor fields are Gaussian: ``anchors`` holds their conditional mean.
+    Fields are affine in the independent ``normals``, see ``Frame``. Given them, the anchor fields
+    are Gaussian: ``anchors`` holds their conditional mean.
     """
 
+    normals: Float[Array, "m q"]
     fields: Float[Array, "K q"]
     anchors: Float[Array, "r q"]
     orthogonal: Float[Array, "K q"]
@@ -42,6 +44,7 @@ class Samples(NamedTuple):
 def still_samples(task: MultiIndexFamily, fields: Float[Array, "K k"]) -> Samples:
     """Without noise: all components at once, each with the fields of its mean."""
     return Samples(
+        normals=jnp.zeros_like(fields),
         fields=fields,
         anchors=jnp.asarray(task.gram) @ jnp.asarray(task.means).T,
         orthogonal=jnp.zeros_like(fields),
@@ -59,7 +62,7 @@ def samples_of(
     mean = frame.inward @ center
     if rule.placing == "none":
         still, label = jnp.zeros((K, 1)), entry(task.labels, c)
-        return Samples(mean[:, None], center[:, None], still, label[None], jnp.ones(1))
+        return Samples(still, mean[:, None], center[:, None], still, label[None], jnp.ones(1))
     if task.labels is None:
         mean = jnp.concatenate([center, mean])
     if rule.with_noise:
@@ -68,7 +71,7 @@ def samples_of(
     anchors, orthogonal = frame.parts(z)
     if task.labels is not None:
         labels = jnp.full(len(weights), entry(task.labels, c))
-        return Samples(y, center[:, None] + anchors, orthogonal, labels, weights)
+        return Samples(z, y, center[:, None] + anchors, orthogonal, labels, weights)
     if rule.with_noise:
         noise, noise_weights = y[-1:], jnp.ones(1)
     else:
@@ -76,11 +79,11 @@ def samples_of(
         noise = jnp.broadcast_to(nodes[:, None], (len(nodes), len(weights)))
     over_nodes = jax.vmap(task.label, (None, 1, 0))
     labels = jax.vmap(over_nodes, (None, None, 0))(c, y[:r], noise)
-    fields, anchors, orthogonal = (
-        jnp.tile(part, (1, len(noise))) for part in (y[r : r + K], y[:r], orthogonal)
+    z, fields, anchors, orthogonal = (
+        jnp.tile(part, (1, len(noise))) for part in (z, y[r : r + K], y[:r], orthogonal)
     )
     weights = noise_weights[:, None] * weights
-    return Samples(fields, anchors, orthogonal, labels.ravel(), weights.ravel())
+    return Samples(z, fields, anchors, orthogonal, labels.ravel(), weights.ravel())
 
 
 def in_chunks(part: Callable[[Samples], T], samples: Samples) -> T:

@@ -79,6 +79,8 @@ def rescaled(  # noqa: D417 - a method: self needs no word
                 f"dim={dim!r} is not allowed without `only`: where all statistics are rescaled at "
                 "a finite dimension, sample_paths has their SDE"
             )
+        if reason := model.infinite_rates(np.asarray(vector)):
+            raise _checks.InputError(f"at is not allowed: {reason}, and there is no linear SDE")
         _check_rest("the statistics", drift, allowed)
         return LinearSDE(self.coordinates, *_linearised(model, vector))
     names = _names(self.task, only)

@@ -29,10 +29,12 @@ def spectrum_at(model: Model, vector: np.ndarray) -> Spectrum:
     size, jacobian, constraint = linearisation(model, vector)
     tangent = null_space(constraint)
     sides = [jacobian, *_beside_jumps(model, vector)]
+    parting = model.parting(vector) @ tangent
     values, vectors = max(
-        (_eigen(tangent.T @ side @ tangent) for side in sides), key=lambda pair: pair[0][0].real
+        (_eigen(tangent.T @ side @ tangent, parting) for side in sides),
+        key=lambda pair: pair[0][0].real,
     )
-    scale = FLAT * max(1.0, float(np.max(np.abs(values), initial=0.0)))
+    scale = flat_below(values)
     growing = values.real > scale
     decaying = np.all(values.real < -scale)
     return Spectrum(
@@ -41,6 +43,12 @@ def spectrum_at(model: Model, vector: np.ndarray) -> Spectrum:
         growing=(tangent @ vectors[:, growing]).real,
         stability="unstable" if np.any(growing) else "stable" if decaying else "marginal",
     )
+
+
+def flat_below(values: np.ndarray) -> float:
+    """Eigenvalues smaller than this count as zero beside these, of which some may be infinite."""
+    finite = np.where(np.isfinite(values), values, 0.0)
+    return FLAT * max(1.0, float(np.max(np.abs(finite), initial=0.0)))
 
 
 def residual(model: Model, vector: Vector) -> Float[Array, " m"]:
@@ -55,8 +63,16 @@ def linearisation(model: Model, vector: np.ndarray) -> tuple[np.ndarray, np.ndar
     return size, table.jacobian(row)[0], table.constraint_jacobian(row)[0]
 
 
-def _eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _eigen(matrix: np.ndarray, parting: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues by falling real part, and eigenvectors; infinite where what parts does grow.
+
+    Where a linear function of the statistics stays zero, all eigenvectors but one are in its
+    kernel, and the rate of that one is how fast it grows.
+    """
     values, vectors = np.linalg.eig(matrix)
+    for row in parting:
+        which = np.argmax(np.abs(row @ vectors))
+        values[which] = np.copysign(np.inf, values[which].real)
     order = np.argsort(-values.real)
     return values[order], vectors[:, order]
 
