@@ -55,6 +55,13 @@ def many_samples() -> None:
     sl.generator(triple, triple.init(jax.random.key(0), 100), step=0.5, samples=10**9)
 
 
+def busy() -> bool:
+    """Whether this process computes something behind our back."""
+    begun = time.process_time()
+    time.sleep(0.5)
+    return time.process_time() - begun > 0.03
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 @pytest.mark.parametrize(
     "work",
@@ -86,8 +93,8 @@ def test_ctrl_c_is_answered(work: Callable[[], None], monkeypatch: pytest.Monkey
     try:
         with pytest.raises(KeyboardInterrupt):
             work()
-        answered = time.process_time()
     finally:
         timer.cancel()
         signal.signal(signal.SIGINT, handler)
-    assert answered - sent[0] < 1.0
+    while busy():  # JAX answers at once, while what it has begun goes on and keeps a process alive
+        assert time.process_time() - sent[0] < 1.0
