@@ -86,7 +86,7 @@ def traced_once(function: Callable[..., T], *args: Any) -> tuple[T, Callable[...
 
 
 def entry(array: Array | np.ndarray, index: Index) -> Array:
-    """``array[index]`` for an index that is never negative: without the code that asks whether it is.
+    """``array[index]`` of an index that is never negative, without the code that asks if it is.
 
     >>> int(entry(jnp.arange(3), jnp.asarray(2)))
     2

@@ -5,12 +5,13 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from sgdlimits._compiled import compiled
+from sgdlimits._pieces import Pieces
 from sgdlimits.triples.triple import Triple
 
 BATCHES = 20  # independent batches of samples, whose spread is the standard error
@@ -53,25 +54,40 @@ def averages(
     entries = sum(int(np.prod(x.shape)) for x in jax.tree.leaves((datum, result, arguments)))
     per_batch = batch_size(samples)
     chunk = max(1, min(ENTRIES // max(entries, 1), per_batch, LONGEST))
-    # the number of samples as an array: one compilation serves all of them
-    return _averages(function, triple, dim, arguments, key, jnp.asarray(per_batch), chunk)
+    totals = jax.tree.map(lambda x: jnp.zeros((BATCHES, *x.shape), jnp.float64), result)
+    count = jnp.asarray(per_batch)  # an array: one compilation serves all numbers of samples
+
+    def some(first: int, last: int) -> None:
+        nonlocal totals
+        span = jnp.asarray(first), jnp.asarray(last)
+        totals = _added(function, triple, dim, arguments, totals, key, count, span, chunk)
+        jax.block_until_ready(totals)
+
+    Pieces().of(BATCHES * -(-per_batch // chunk), some)
+    return jax.tree.map(lambda x: x / per_batch, totals)
 
 
-@eqx.filter_jit
-def _averages(
+@compiled
+def _added(
     function: Callable[..., Any],
     triple: Triple,
     dim: int,
     arguments: Any,
+    totals: Any,
     key: Any,
     per_batch: Array,
+    span: tuple[Array, Array],
     chunk: int,
 ) -> Any:
+    """The totals of all batches, and some more chunks of samples, which are counted over all."""
+    chunks = (per_batch + chunk - 1) // chunk
+
     def one(index: Array) -> Any:
         datum = triple.sample(jax.random.fold_in(key, index), dim)
         return function(triple, dim, arguments, datum)
 
-    def add(batch: Array, total: Any, number: Array) -> Any:
+    def add(index: Array, totals: Any) -> Any:
+        batch, number = jax.lax.div(index, chunks), jax.lax.rem(index, chunks)
         numbers = number * chunk + jnp.arange(chunk)
         values = jax.vmap(one)(batch * per_batch + numbers)
 
@@ -79,15 +95,6 @@ def _averages(
             inside = (numbers < per_batch).reshape((chunk,) + (1,) * (value.ndim - 1))
             return jnp.sum(jnp.where(inside, value, 0), axis=0)
 
-        return jax.tree.map(lambda t, v: t + masked(v), total, values)
+        return jax.tree.map(lambda t, v: t.at[batch].add(masked(v)), totals, values)
 
-    zero = jax.tree.map(
-        lambda x: jnp.zeros(x.shape, jnp.float64), jax.eval_shape(one, jnp.asarray(0))
-    )
-    chunks = (per_batch + chunk - 1) // chunk
-
-    def batch_mean(batch: Array) -> Any:
-        total = jax.lax.fori_loop(0, chunks, lambda c, t: add(batch, t, c), zero)
-        return jax.tree.map(lambda x: x / per_batch, total)
-
-    return jax.lax.map(batch_mean, jnp.arange(BATCHES))
+    return jax.lax.fori_loop(*span, add, totals)

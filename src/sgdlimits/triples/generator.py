@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
+from sgdlimits._compiled import compiled
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Estimate, Number, WholeNumber
 from sgdlimits.triples.averages import BATCHES, averages, batch_size
@@ -199,7 +200,7 @@ def _with_products(
     return gradient, first, second, both[:, :, None] * both[:, None, :]
 
 
-@eqx.filter_jit
+@compiled
 def _unbiased(
     triple: Triple,
     dim: int,

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float
 
+from sgdlimits._compiled import compiled
 from sgdlimits._newton import damped, least_norm_step
 from sgdlimits.triples.averages import derived
 from sgdlimits.triples.enriched import enriched
@@ -61,7 +61,7 @@ def same_levels(
         yield Level(dim, moved, np.asarray(arrived).reshape(shape))
 
 
-@eqx.filter_jit
+@compiled
 def onto_level(
     triple: Triple, dim: int, states: Params, targets: Float[Array, "states k"]
 ) -> tuple[Params, Bool[Array, " states"]]:

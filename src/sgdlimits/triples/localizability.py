@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +10,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
+from sgdlimits._compiled import compiled
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Estimate, Number, WholeNumber, Word
 from sgdlimits.triples.averages import BATCHES, averages, derived
@@ -276,7 +276,7 @@ def _noise(
     return jax.vmap(at)(*states)
 
 
-@eqx.filter_jit
+@compiled
 def _operator_norms(triple: Triple, dim: int, pool: Params, key: Any) -> tuple[Array, Array]:
     """‖∇²u_i‖ and ‖∇³u_i‖ at every state: w ← ∇²u·w, and w ← ∇³u(w, w, ·), normalised."""
     unravel = ravel_pytree(jax.tree.map(lambda x: x[0], pool))[1]

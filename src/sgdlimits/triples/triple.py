@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
+from sgdlimits._compiled import compiled
 from sgdlimits._precision import double_precision
 from sgdlimits._types import WholeNumber
 
@@ -146,7 +147,7 @@ def draw_params(init: Callable[..., Any], dim: int, keys: Any) -> Params:
     return jax.tree.map(lambda x: x.astype(jnp.float64), drawn)
 
 
-@eqx.filter_jit
+@compiled
 def statistics_at(triple: Triple, dim: int, states: Params) -> Float[Array, "states k"]:
     """The statistics of many parameters, along a leading axis."""
     return jax.vmap(lambda params: triple.statistics(params, dim))(states)
@@ -201,7 +202,7 @@ def _eager_shapes(triple: Triple, dim: int, keys: list[Any]) -> list[str]:
         return []
 
 
-@eqx.filter_jit
+@compiled
 def _along_segments(triple: Triple, dim: int) -> tuple[Array, Array, Array]:
     """Changes of u and J·w between draws less the integrals of J·w and wᵀ∇²u w, and their sizes.
 

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from sgdlimits import _checks
+from sgdlimits._compiled import compiled
+from sgdlimits._pieces import Pieces
 from sgdlimits.triples.triple import Params, Triple, draw_params
 
 PATHS = 8  # independent runs of SGD
@@ -41,11 +42,11 @@ def visited(
     if time > 0:
         steps = max(1, round(time * dim / step / RECORDS))
         delta = jnp.asarray(step / dim)  # an array: one compilation serves all step sizes
-        path = _paths(triple.loss, triple.sample, triple.init, dim, delta, jnp.asarray(steps), key)
+        path = _paths(triple, dim, delta, steps, key)
     else:
         own, when, other_when = np.arange(count), 0 * when, 0 * when
-        path = _starts(triple.init, dim, max(count, PATHS), key)
-    path = jax.tree.map(np.asarray, path)
+        starts = _starts(triple.init, dim, max(count, PATHS), key)
+        path = jax.tree.map(lambda x: np.asarray(x)[None], starts)
     if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(path)):
         raise _checks.InputError(
             f"step={step} is not allowed: SGD diverges before time={time} at dim={dim}; "
@@ -63,18 +64,38 @@ def visited(
     return jax.tree.map(mixed, path)
 
 
-@eqx.filter_jit
-def _starts(init: Any, dim: int, count: int, key: Any) -> Params:
-    """Draws of the initial law, as the only record of ``count`` paths: (1, path)."""
-    keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(count))
-    return jax.tree.map(lambda x: x[None], draw_params(init, dim, keys))
-
-
-@eqx.filter_jit
-def _paths(loss: Any, sample: Any, init: Any, dim: int, delta: Any, steps: Any, key: Any) -> Params:
+def _paths(triple: Triple, dim: int, delta: Array, steps: int, key: Any) -> Params:
     """Runs of SGD at their start and after 1, …, RECORDS times ``steps`` steps: (record, path)."""
+    params, pieces = _starts(triple.init, dim, PATHS, key), Pieces()
+    records = [params]
 
-    def run(path: Array) -> Params:
+    def some(first: int, last: int) -> None:
+        nonlocal params
+        span = done + jnp.asarray(first), done + jnp.asarray(last)
+        params = _later(triple.loss, triple.sample, dim, params, delta, span, key)
+        jax.block_until_ready(params)
+
+    for record in range(RECORDS):
+        done = record * steps
+        pieces.of(steps, some)
+        records.append(params)
+    return jax.tree.map(lambda *rows: np.stack(rows), *records)
+
+
+@compiled
+def _starts(init: Any, dim: int, count: int, key: Any) -> Params:
+    """Draws of the initial law, where ``count`` paths start."""
+    keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(count))
+    return draw_params(init, dim, keys)
+
+
+@compiled
+def _later(
+    loss: Any, sample: Any, dim: int, params: Params, delta: Array, span: Any, key: Any
+) -> Params:
+    """The runs some steps later."""
+
+    def run(params: Params, path: Array) -> Params:
         own = jax.random.fold_in(key, path)
 
         def step(index: Array, params: Params) -> Params:
@@ -82,12 +103,6 @@ def _paths(loss: Any, sample: Any, init: Any, dim: int, delta: Any, steps: Any, 
             gradient = jax.grad(loss)(params, datum)
             return jax.tree.map(lambda x, g: x - delta * g, params, gradient)
 
-        def stretch(params: Params, number: Array) -> tuple[Params, Params]:
-            params = jax.lax.fori_loop(number * steps, (number + 1) * steps, step, params)
-            return params, params
+        return jax.lax.fori_loop(*span, step, params)
 
-        start = jax.tree.map(lambda x: x[0], draw_params(init, dim, own[None]))
-        _, later = jax.lax.scan(stretch, start, jnp.arange(RECORDS))
-        return jax.tree.map(lambda x, y: jnp.concatenate([x[None], y]), start, later)
-
-    return jax.vmap(run, out_axes=1)(jnp.arange(PATHS))
+    return jax.vmap(run)(params, jnp.arange(PATHS))

@@ -44,8 +44,8 @@ def arrangement(
     """Greedily: large and dependent pairs first, given all before them, then single fields.
 
     Args:
-        made_of: fields are these combinations of independent normals. Of NumPy arrays, the answer is
-            in NumPy, with nothing to compile.
+        made_of: fields are these combinations of independent normals. Of NumPy arrays, the answer
+            is in NumPy, with nothing to compile.
         pairs: how many.
         whole: fields without kinks; they come last.
     """
@@ -57,7 +57,7 @@ def arrangement(
     rest, free = covariance, xp.ones(m, dtype=bool)
     order, left, alike = [], [], []
 
-    def take(chosen: Index) -> tuple[Any, Any]:
+    def take(chosen: Index | np.integer[Any]) -> tuple[Any, Any]:
         """What is left of the covariance, and of the fields."""
         order.append(chosen)
         now = xp.maximum(rest[chosen, chosen], 0.0)

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits._compiled import bound, entry
+from sgdlimits._pieces import Pieces
 from sgdlimits._types import Index
 from sgdlimits.tasks.base import Task
 
@@ -70,6 +71,7 @@ class Table:
         self.task: Task = model.task
         self._rules = model.rule_variants()
         self._programs: dict[Callable[..., Any], Callable[..., Any]] = {}
+        self._pieces: dict[Callable[..., Any], Pieces] = {}
 
     def drift(self, vectors: Rows) -> Rows:
         """The velocity h = −f + g at every vector."""
@@ -169,17 +171,24 @@ class Table:
         """What a program says, its arguments padded; along an axis of rules if asked which."""
         if of not in self._programs:
             fixed = (self.model,) if every_rule is None else (self.model, self._rules)
-            self._programs[of] = bound(of, *fixed)
-        count, room = len(arrays[0]), LEAST
+            self._programs[of], self._pieces[of] = bound(of, *fixed), Pieces()
+        program, count, room = self._programs[of], len(arrays[0]), LEAST
         while room < count:
             room *= GROWTH
         index = np.minimum(np.arange(room), count - 1)
         padded = [np.asarray(array) if count == room else array[index] for array in arrays]
         if self._rules is None or every_rule is None:
-            table = np.asarray(self._programs[of](*padded))[:count]
+            table = np.asarray(program(*padded))[:count]
             return table if every_rule is None else table[None]
-        rules = len(jax.tree.leaves(self._rules)[0]) if every_rule else 1
-        return np.asarray(self._programs[of](*padded, np.array([rules, count])))[:rules, :count]
+        rules, parts = len(jax.tree.leaves(self._rules)[0]) if every_rule else 1, []
+
+        def some(first: int, last: int) -> None:
+            rows = [np.roll(array, -first, axis=0) for array in padded] if first else padded
+            said = np.asarray(program(*rows, np.array([rules, last - first])))
+            parts.append(said[:rules, : last - first])
+
+        self._pieces[of].of(count, some)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
 def _parts(model: Tabled, rules: Any, vectors: Array, counts: Array | None = None) -> Array:

@@ -26,6 +26,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits._compiled import compiled
+from sgdlimits._pieces import Pieces
 from sgdlimits._segments import seed_words
 from sgdlimits._types import Index
 from sgdlimits.dynamics.model import Vector
@@ -84,10 +85,11 @@ def advance(
     vectors: Float[Array, "runs n"],
     keys: Array,
     kicks: Index,
-    records: Index,
+    records: int,
     grid: Grid,
     dim: Float[Array, ""],
-) -> tuple[Float[Array, "runs n"], Float[Array, "records runs n"]]:
+    pieces: Pieces,
+) -> tuple[Float[Array, "runs n"], Float[np.ndarray, "records runs n"]]:
     """Follow paths for the time of so many records, at most ``RECORDS``, one key per path.
 
     Args:
@@ -98,37 +100,47 @@ def advance(
         records: how many to make.
         grid: the steps between two of them.
         dim: the dimension, infinite for no noise.
+        pieces: that the steps are taken in.
 
     Returns:
         Where they are, and where they were at each record.
     """
     # sums over many nodes run for so long that optimising them pays off
     follow = _brief if model.exact else _long
-    return follow(model, vectors, keys, kicks, records, grid, dim)
+    both = vectors, jnp.zeros((RECORDS, *vectors.shape), vectors.dtype)
+
+    def some(first: int, last: int) -> None:
+        nonlocal both
+        span = jnp.asarray(first), jnp.asarray(last)
+        both = follow(model, both, keys, kicks, span, grid, dim)
+        both[0].block_until_ready()
+
+    pieces.of(records * (int(grid.steps) + 1), some)
+    return both[0], np.asarray(both[1])[:records]
 
 
 def _advance(
     model: SDE,
-    vectors: Float[Array, "runs n"],
+    both: tuple[Float[Array, "runs n"], Float[Array, "records runs n"]],
     keys: Array,
     kicks: Index,
-    records: Index,
+    span: tuple[Index, Index],
     grid: Grid,
     dim: Float[Array, ""],
 ) -> tuple[Float[Array, "runs n"], Float[Array, "records runs n"]]:
-    def record(i: Index, both: tuple[Array, Array]) -> tuple[Array, Array]:
-        def step(j: Index, vectors: Array) -> Array:
-            index = kicks + i * grid.steps + j - 1
-            kicked = lambda: _kick(model, vectors, keys, index, grid, dim)  # noqa: E731
-            vectors = jax.lax.cond(j > 0, kicked, lambda: vectors)
-            at_end = (j == 0) | (j == grid.steps)
-            return along_drift(model, vectors, grid.time_step * jnp.where(at_end, 0.5, 1.0))
+    """Some of the moves along the drift, of which a record has one more than it has steps."""
+    moves = grid.steps + 1
 
-        vectors = jax.lax.fori_loop(0, grid.steps + 1, step, both[0])
-        return vectors, both[1].at[i].set(vectors)
+    def move(number: Index, both: tuple[Array, Array]) -> tuple[Array, Array]:
+        (vectors, records), i, j = both, jax.lax.div(number, moves), jax.lax.rem(number, moves)
+        index = kicks + i * grid.steps + j - 1
+        kicked = lambda: _kick(model, vectors, keys, index, grid, dim)  # noqa: E731
+        vectors = jax.lax.cond(j > 0, kicked, lambda: vectors)
+        at_end = (j == 0) | (j == grid.steps)
+        vectors = along_drift(model, vectors, grid.time_step * jnp.where(at_end, 0.5, 1.0))
+        return vectors, records.at[i].set(vectors)  # the last of its moves is what remains
 
-    empty = jnp.zeros((RECORDS, *vectors.shape), vectors.dtype)
-    return jax.lax.fori_loop(0, records, record, (vectors, empty))
+    return jax.lax.fori_loop(*span, move, both)
 
 
 _brief, _long = compiled(_advance), eqx.filter_jit(_advance)

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from sgdlimits import _checks, _cores
 from sgdlimits._events import EventLike, event_of
+from sgdlimits._pieces import Pieces
 from sgdlimits._precision import double_precision
 from sgdlimits._progress import progress
 from sgdlimits._segments import segment_of
@@ -175,13 +176,13 @@ def followed(
     kicked: int = 0,
 ) -> Paths:
     """Paths at equally spaced times, the start included, after so many kicks."""
-    size = jnp.asarray(float(dim))
+    size, pieces = jnp.asarray(float(dim)), Pieces()
     vectors, recorded = starts, [np.asarray(starts)[None]]
     for done in range(0, intervals, RECORDS):
         now = min(RECORDS, intervals - done)
-        kicks, records = (jnp.asarray(count) for count in (kicked + done * int(grid.steps), now))
-        vectors, some = advance(model, vectors, keys, kicks, records, grid, size)
-        recorded.append(np.asarray(some)[:now])
+        kicks = jnp.asarray(kicked + done * int(grid.steps))
+        vectors, some = advance(model, vectors, keys, kicks, now, grid, size, pieces)
+        recorded.append(some)
     return np.moveaxis(np.concatenate(recorded), 0, 1)
 
 

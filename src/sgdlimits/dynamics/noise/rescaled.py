@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from sgdlimits import _checks
 from sgdlimits._compiled import compiled
+from sgdlimits._pieces import Pieces
 from sgdlimits._precision import double_precision
 from sgdlimits._progress import progress
 from sgdlimits._types import Matrix, Number, Numbers, StateLike, WholeNumber
@@ -208,15 +209,15 @@ def _adaptive_paths(
     rows = np.minimum(np.arange(-(-runs // TOGETHER) * TOGETHER), runs - 1)
     firsts = range(0, runs, TOGETHER)
     keys = [path_keys(seed, first, TOGETHER) for first in firsts]
-    vectors, taken, recorded = starts[rows], 0, [starts]
+    vectors, taken, recorded, pieces = starts[rows], 0, [starts], Pieces()
     with progress("sampling paths", len(times) - 1) as report:
         for _ in range(len(times) - 1):
             for _ in range(between):
                 steps = math.ceil(spacing * _fastest_rate(zoomed, vectors) * PER_TIME_SCALE)
                 grid = Grid.of(spacing, min(max(steps, 1), MOST_STEPS))
-                kicks, one = jnp.asarray(taken), jnp.asarray(1)
+                kicks, one = jnp.asarray(taken), jnp.asarray(1.0)
                 parts = [
-                    advance(zoomed, jnp.asarray(some), key, kicks, one, grid, jnp.asarray(1.0))[0]
+                    advance(zoomed, jnp.asarray(some), key, kicks, 1, grid, one, pieces)[0]
                     for some, key in zip(np.split(vectors, len(keys)), keys, strict=True)
                 ]
                 vectors = np.concatenate([np.asarray(part) for part in parts])

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 
 from sgdlimits._compiled import compiled
 from sgdlimits._events import Event, holds
+from sgdlimits._pieces import Pieces
 from sgdlimits._types import Index
 from sgdlimits.dynamics.model import Vector, as_state
 from sgdlimits.dynamics.noise.integrator import RECORDS, SDE, Grid, along_drift, kick
@@ -68,20 +69,22 @@ class Waiting:
         vectors, recorded = starts, [np.asarray(starts)[None]]
         advance = _brief if model.exact else _long
         step, steps = float(grid.time_step), int(grid.steps)
+        room, size, pieces = (RECORDS, *starts.shape), jnp.asarray(float(dim)), Pieces()
         for done in range(0, intervals, RECORDS):
             now = min(RECORDS, intervals - done)
-            vectors, passed, some = advance(
-                model,
-                self._awaited,
-                (vectors, jnp.asarray(self.passed)),
-                (keys, jnp.asarray(kicked + done * steps)),
-                jnp.asarray(self._time + done * steps * step),
-                jnp.asarray(now),
-                grid,
-                jnp.asarray(float(dim)),
-            )
-            self.passed = np.asarray(passed)
-            recorded.append(np.asarray(some)[:now])
+            noise = keys, jnp.asarray(kicked + done * steps)
+            begun = jnp.asarray(self._time + done * steps * step)
+            state = vectors, jnp.asarray(self.passed), jnp.zeros(room, starts.dtype)
+
+            def some(first: int, last: int) -> None:
+                nonlocal state
+                span = jnp.asarray(first), jnp.asarray(last)
+                state = advance(model, self._awaited, state, noise, begun, span, grid, size)
+                state[0].block_until_ready()
+
+            pieces.of(now * steps, some)
+            vectors, self.passed = state[0], np.asarray(state[1])
+            recorded.append(np.asarray(state[2])[:now])
         self._time += intervals * steps * step
         return np.moveaxis(np.concatenate(recorded), 0, 1)
 
@@ -89,42 +92,38 @@ class Waiting:
 def _advance(
     model: SDE,
     awaited: Awaited,
-    paths: tuple[Float[Array, "runs n"], Float[Array, " runs"]],
+    state: tuple[Float[Array, "runs n"], Float[Array, " runs"], Float[Array, "records runs n"]],
     noise: tuple[Array, Index],
     begun: Float[Array, ""],
-    records: Index,
+    span: tuple[Index, Index],
     grid: Grid,
     dim: Float[Array, ""],
 ) -> tuple[Float[Array, "runs n"], Float[Array, " runs"], Float[Array, "records runs n"]]:
+    """Some of the steps: where paths are, when they have passed, and where they were at records."""
     keys, kicks = noise
 
-    def record(i: Index, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        def step(j: Index, state: tuple[Array, Array]) -> tuple[Array, Array]:
-            vectors, passed = state
-            number = i * grid.steps + j
-            half = along_drift(model, vectors, grid.time_step / 2)
-            push, roots = kick(model, half, keys, kicks + number, grid, dim)
-            kicked = jax.vmap(model.retract)(half + push)
-            after = along_drift(model, kicked, grid.time_step / 2)
-            bridges = jax.vmap(jax.random.fold_in, (0, None))(keys, _BRIDGES)
-            bridges = jax.vmap(jax.random.fold_in, (0, None))(bridges, kicks + number)
-            slopes = jax.vmap(jax.grad(awaited.height))(half)
-            along = jnp.einsum("rij,rj->ri", jnp.swapaxes(roots, 1, 2), slopes)
-            share, between = jax.vmap(_bridge, (None, 0, 0, 0, 0, 0, 0))(
-                awaited, awaited.sides, vectors, after, roots, along, bridges
-            )
-            now = jnp.isinf(passed) & (share <= 1)
-            time = begun + (number + share) * grid.time_step
-            still = jnp.isfinite(passed)[:, None]
-            stopped = jax.vmap(model.retract)(between)
-            moved = jnp.where(now[:, None], stopped, jnp.where(still, vectors, after))
-            return moved, jnp.where(now, time, passed)
+    def step(number: Index, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        vectors, passed, records = state
+        half = along_drift(model, vectors, grid.time_step / 2)
+        push, roots = kick(model, half, keys, kicks + number, grid, dim)
+        kicked = jax.vmap(model.retract)(half + push)
+        after = along_drift(model, kicked, grid.time_step / 2)
+        bridges = jax.vmap(jax.random.fold_in, (0, None))(keys, _BRIDGES)
+        bridges = jax.vmap(jax.random.fold_in, (0, None))(bridges, kicks + number)
+        slopes = jax.vmap(jax.grad(awaited.height))(half)
+        along = jnp.einsum("rij,rj->ri", jnp.swapaxes(roots, 1, 2), slopes)
+        share, between = jax.vmap(_bridge, (None, 0, 0, 0, 0, 0, 0))(
+            awaited, awaited.sides, vectors, after, roots, along, bridges
+        )
+        now = jnp.isinf(passed) & (share <= 1)
+        time = begun + (number + share) * grid.time_step
+        still = jnp.isfinite(passed)[:, None]
+        stopped = jax.vmap(model.retract)(between)
+        moved = jnp.where(now[:, None], stopped, jnp.where(still, vectors, after))
+        i = jax.lax.div(number, grid.steps)  # the last of its steps is what remains
+        return moved, jnp.where(now, time, passed), records.at[i].set(moved)
 
-        vectors, passed = jax.lax.fori_loop(0, grid.steps, step, state[:2])
-        return vectors, passed, state[2].at[i].set(vectors)
-
-    empty = jnp.zeros((RECORDS, *paths[0].shape), paths[0].dtype)
-    return jax.lax.fori_loop(0, records, record, (*paths, empty))
+    return jax.lax.fori_loop(*span, step, state)
 
 
 _brief, _long = compiled(_advance), eqx.filter_jit(_advance)
