@@ -115,7 +115,7 @@ class Escape:
         >>> limit = sl.effective_dynamics(sl.tasks.PhaseRetrieval(noise=0.5), step=0.05)
         >>> found = limit.escape({"M": [[0.0]], "R": [[1.0]]})
         >>> found.exit_time(3000, ("risk", "<", 0.25 + 0.9 * 2))
-        risk < 2.05 in dimension 3,000 from random starts: after 1.221 on average, \
+        risk < 2.05 in dimension 3000 from random starts: after 1.221 on average, \
 between 0.8091 and 1.745 for the middle 80 %; one unit of time is 6e+04 samples
         """
         dim = self._limit.task.check_dim(dim)

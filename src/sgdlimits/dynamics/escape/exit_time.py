@@ -83,7 +83,7 @@ class ExitTime:
         known = f" ± {self.error:.2g}" if self.error > 0 else ""
         low, high = self.quantile(0.1), self.quantile(0.9)
         return (
-            f"{self.event} in dimension {self.dim:,} from {_STARTS[self.start]}: after "
+            f"{self.event} in dimension {self.dim} from {_STARTS[self.start]}: after "
             f"{self.mean:.4g}{known} on average{part}, between {low:.4g} and {high:.4g} for the "
             f"middle 80 %; one unit of time is {self.dim / self.step:.4g} samples"
         )
