@@ -20,7 +20,7 @@ SOLVED = 0.05  # of the risk of what cannot learn one of the teachers, 1/3
     figure="global convergence",
     claim="The share of starts that reach zero risk grows with p as 1 − 2^(1−p); all from small v.",
     tiny={"widths": (2, 4), "dim": 30, "runs": 40, "step": 0.2, "time": 30.0},
-    quick={"widths": (2, 3, 4, 6), "dim": 100, "runs": 100},
+    quick={"widths": (2, 3, 4, 6), "dim": 50, "runs": 60, "step": 0.2},
 )
 class GlobalConvergence(Settings):
     """y = ½(a₁² − a₂²), f = (1/p) Σ vⱼsⱼ², readouts of random sign; times are the slides', t/p.

@@ -119,7 +119,7 @@ class RegimePhases(Settings):
         middle.set(title="from the teacher", ylabel="excess risk")
         right.set(title="from random weights")
         for panel in (middle, right):
-            panel.set_ylim(*middle.get_ylim() if panel is right else (None, None))
+            panel.set_ylim(0.8 * float(risk.min()), 1.25 * float(risk.max()))
         return sl.plot.legend_below(figure, 4)
 
     def draw_plane(self, panel: Axes) -> None:

@@ -159,15 +159,10 @@ class MeanField:
         def moved(_: float, flat: np.ndarray) -> np.ndarray:
             return _flat(_named(self._moves(_vectors(_split(flat, shapes)), targets)))
 
-        found = solve_ivp(
-            moved,
-            (0.0, max(float(grid[-1]), 1e-300)),
-            _flat(start),
-            method="DOP853",
-            t_eval=grid,
-            rtol=TIGHT,
-            atol=TIGHT / 100,
-        )
+        span, tolerances = (0.0, max(float(grid[-1]), 1e-300)), {"rtol": TIGHT, "atol": TIGHT / 100}
+        # a trial step may overflow: the solver refuses it and takes a smaller one
+        with np.errstate(invalid="ignore", over="ignore"):
+            found = solve_ivp(moved, span, _flat(start), method="DOP853", t_eval=grid, **tolerances)
         if not found.success:
             raise FloatingPointError(f"the mean field was not solved: {found.message}")
         states = [_split(column, shapes) for column in found.y.T]
