@@ -41,7 +41,7 @@ FINEST = 2**17
 @eqx.filter_jit
 def drifts(model: MultiIndexModel | None, vectors: jax.Array) -> tuple[jax.Array, jax.Array]:
     assert model is not None
-    return jax.lax.map(model.scaled, vectors)
+    return jax.lax.map(lambda vector: (model.drift(vector), model.scale(vector)), vectors)
 
 
 def sized(

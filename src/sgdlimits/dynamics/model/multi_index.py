@@ -172,7 +172,7 @@ class MultiIndexModel(ByRule, Model):
         length = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
         alike = np.abs(covariance) > (1 - PARALLEL) * np.outer(length, length)
         pairs = np.argwhere(np.triu(alike, 1) & (length > REST**0.5))
-        return pairs, covariance
+        return pairs, np.asarray(covariance)
 
     def resting(self) -> "MultiIndexModel":
         """Fields of neurons without weights are zero, not tiny: a ReLU has no slope there."""

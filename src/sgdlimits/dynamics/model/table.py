@@ -32,6 +32,10 @@ class Tabled(Protocol):
     def motion(self) -> str:
         """How solutions move."""
 
+    @property
+    def tolerance(self) -> tuple[float, float]:
+        """(rtol, atol) that the drift can support."""
+
     def rule_variants(self) -> Any:
         """Rules for its expectations along a leading axis, its own first; None if exact."""
 

@@ -75,8 +75,8 @@ def drift_in_plane(  # noqa: D417 - a method: self needs no word
     plane = _check_plane(names, x, y, x_values, y_values, others)
     reference = _reference(self.model, task, plane, state)
     points = np.stack(np.meshgrid(plane.x_values, plane.y_values), axis=-1).reshape(-1, 2)
-    models = _models(self, plane, reference, points)
-    held, growth = _everywhere(*map(Table, models), plane, reference, points)
+    model, coarse = _models(self, plane, reference, points)
+    held, growth = _everywhere(Table(model), Table(coarse), plane, reference, points)
     if not held.valid.any():
         raise _checks.InputError(
             f"x={names[plane.x]!r}, y={names[plane.y]!r} is not allowed here: with the others "

@@ -1,6 +1,6 @@
 """Where the other statistics are, given the values of two: held still, or come to rest."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -44,11 +44,11 @@ class Slaved(NamedTuple):
 def hold(table: Table, order: Order, starts: Rows) -> Held:
     """Move the others from each start as little as puts it on the constraint."""
     tied = table.constraint(starts[:1]).size > 0
-    vectors = np.asarray(_onto(table.task, order, starts)) if tied else starts
+    vectors = np.asarray(_onto(*_staged(table, order, starts))) if tied else starts
     drift = table.drift(vectors)
-    velocity = (
-        np.asarray(_along(table.task, order, vectors, drift)) if tied else drift[:, order[2:]]
-    )
+    velocity = drift[:, order[2:]]
+    if tied:
+        velocity = np.asarray(_along(*_staged(table, order, vectors, drift)))
     valid = np.all(np.isfinite(drift), axis=1) & is_state(table, vectors)
     return Held(vectors, drift, _largest(velocity), valid)
 
@@ -100,7 +100,7 @@ def _linearised(
     drift, jacobian, free = table.drift(vectors), table.jacobian(vectors), order[2:]
     if not tied:
         return drift[:, free], jacobian[:, free[:, None], free]
-    motion, slope = _linearised_along(table.task, order, vectors, drift, jacobian)
+    motion, slope = _linearised_along(*_staged(table, order, vectors, drift, jacobian))
     return np.asarray(motion), np.asarray(slope)
 
 
@@ -109,6 +109,11 @@ def _largest(vectors: Float[np.ndarray, "q _"]) -> Float[np.ndarray, " q"]:
 
 
 # --- where a constraint ties statistics to one another ------------------------------------------
+
+
+def _staged(table: Table, *arrays: np.ndarray) -> Any:
+    """The task, and arrays of JAX."""
+    return table.task, *map(jnp.asarray, arrays)
 
 
 @compiled
