@@ -7,6 +7,7 @@ from benchmarks.chain import (
     batches,
     many_runs,
     random_starts,
+    two_threads,
     wide_networks,
 )
 from benchmarks.limits import against_solve_ivp
@@ -20,6 +21,7 @@ def main() -> None:
     for benchmark in (
         against_loops,
         any_dimension,
+        two_threads,
         wide_networks,
         batches,
         random_starts,

@@ -1,8 +1,10 @@
 """The exact chain against NumPy loops, and against the chain that it replaced."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from unittest import mock
 
 import jax
 import numpy as np
@@ -11,6 +13,7 @@ import sgdlimits as sl
 from benchmarks.baselines import per_step, phase_retrieval_loop, xor_loop
 from benchmarks.gram_schmidt import gram_schmidt_program
 from benchmarks.row import Row
+from sgdlimits._cores import THREADS
 from sgdlimits._moves import moves
 from sgdlimits._precision import staged
 from sgdlimits._segments import seed_words
@@ -54,6 +57,17 @@ def any_dimension() -> Iterator[Row]:
         for dim in rates:
             rates[dim] = min(rates[dim], chain_per_step(task, dim, 1.0, 4000))
     yield Row("chain per step: dim 10⁹ / dim 10³", rates[10**9] / rates[10**3], 1.05, False)
+
+
+def two_threads() -> Iterator[Row]:
+    """The rate on two threads over that on one; by the clock, so only of use on an idle machine."""
+    task = sl.tasks.XorMixture(width=4, precision=10.0, ridge=0.1)
+    seconds = dict.fromkeys((1, 2), np.inf)
+    for _ in range(3):
+        for threads in seconds:
+            with mock.patch.dict(os.environ, {THREADS: str(threads)}):
+                seconds[threads] = min(seconds[threads], chain_per_step(task, DIM, 1.0, 10_000))
+    yield Row("XOR, width 4: chain on two threads / on one", seconds[1] / seconds[2], 1.8, True)
 
 
 def one_core(task: Task, batch: int = 1) -> Callable[[int], float]:

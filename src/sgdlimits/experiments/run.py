@@ -227,6 +227,7 @@ def _compute(job: Job, *, force: bool) -> bool:
             results.save(dataset, folder / f"{name}.nc")
         for suffix in ("png", "svg"):
             plot.save(figure, folder / f"{store.PICTURE}.{suffix}")
+            figure.set_layout_engine("none")  # all others are laid out as the first one
         record = {
             "name": job.name,
             "paper": experiment.paper,

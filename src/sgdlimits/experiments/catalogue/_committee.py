@@ -7,7 +7,6 @@ import sgdlimits as sl
 from sgdlimits.experiments.base import Axes, Settings, setting
 
 POINTS = 61
-LATER = np.append(0.0, np.geomspace(0.3, 1e5, POINTS - 1))  # until the limit has come to rest
 
 
 class Committee(Settings):
@@ -16,6 +15,7 @@ class Committee(Settings):
     width: int = setting(10, "number of student neurons p", least=1)
     gamma: float = setting(0.05, "learning rate γ of the slides", above=0)
     noise: float = setting(1e-3, "variance Δ of the label noise", above=0)
+    rest: float = setting(1e5, "when the limit has come to rest, in units of dim/step", above=1)
 
     def task(self, teachers: int) -> sl.tasks.TeacherStudent:
         """Both committees are means of erf units."""
@@ -28,6 +28,11 @@ class Committee(Settings):
         )
 
     @property
+    def later(self) -> np.ndarray:
+        """Times at which the limit is shown, until it has come to rest."""
+        return np.append(0.0, np.geomspace(0.3, self.rest, POINTS - 1))
+
+    @property
     def least_excess(self) -> float:
         """What the excess risk at rest is of the order of: the step on each gradient, 2γ/p."""
         return 2 * self.gamma / self.width
@@ -35,7 +40,7 @@ class Committee(Settings):
     def draw_limit(self, panel: Axes, risk: xr.DataArray) -> None:
         """The excess risk of the limit and the noise floor, on logarithmic axes."""
         panel.set(xscale="log", yscale="log", xlabel=sl.plot.style.TIME_LABEL)
-        panel.plot(LATER[1:], risk[1:], "k", label="limit")
+        panel.plot(self.later[1:], risk[1:], "k", label="limit")
         panel.axhline(self.noise / 2, color="k", ls=":", lw=1, label="noise floor Δ/2")
         panel.set_ylabel("excess risk")
 

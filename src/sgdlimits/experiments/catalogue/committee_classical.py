@@ -5,7 +5,7 @@ import xarray as xr
 import sgdlimits as sl
 from sgdlimits.experiments import checks
 from sgdlimits.experiments.base import Axes, Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.catalogue._committee import LATER, POINTS, Committee, excess_risk
+from sgdlimits.experiments.catalogue._committee import POINTS, Committee, excess_risk
 from sgdlimits.experiments.shared import Sgd
 
 
@@ -13,7 +13,7 @@ from sgdlimits.experiments.shared import Sgd
     paper="L23",
     figure="classical regime",
     claim="Small steps at fixed d: the risk of SGD follows the limit, over a plateau to the floor.",
-    tiny={"teachers": (2,), "width": 2, "gamma": 0.1, "dim": 20, "time": 60.0},
+    tiny={"teachers": (2,), "width": 2, "gamma": 0.1, "dim": 20, "time": 60.0, "rest": 1e4},
     quick={"teachers": (2, 4), "width": 4, "time": 150.0},
 )
 class CommitteeClassical(Committee, Sgd):
@@ -35,7 +35,7 @@ class CommitteeClassical(Committee, Sgd):
             start = task.random_state(self.dim, seed=seed)
             both = self.with_limit(task, seed, start, points=POINTS, step=step)
             sgd, limit = (excess_risk(both[name]) for name in ("sgd", "limit"))
-            until_rest = sl.effective_dynamics(task, step=step).solve(start, times=LATER)
+            until_rest = sl.effective_dynamics(task, step=step).solve(start, times=self.later)
             later = excess_risk(until_rest).risk.rename(time="later")
             return sgd.assign(limit=limit.risk, limit_later=later)
 

@@ -8,7 +8,7 @@ import xarray as xr
 import sgdlimits as sl
 from sgdlimits.experiments import checks, picture
 from sgdlimits.experiments.base import Check, Data, Figure, experiment, setting
-from sgdlimits.experiments.catalogue._committee import LATER, POINTS, Committee, excess_risk
+from sgdlimits.experiments.catalogue._committee import POINTS, Committee, excess_risk
 
 START_DIM = 100  # all dimensions start at one state, typical of this one
 TINY = {"dims": (50, 400), "runs": 60, "early": 5.0, "time": 40.0}
@@ -19,7 +19,7 @@ QUICK = {"width": 4, "dims": (50, 200, 800), "time": 500.0}
     paper="L23",
     figure="high-dimensional regime",
     claim="SGD in dimension d is within d^(−1/2) of its limit: a plateau, then specialisation.",
-    tiny={"teachers": 2, "width": 2, "gamma": 0.5, **TINY},
+    tiny={"teachers": 2, "width": 2, "gamma": 0.5, "rest": 1e4, **TINY},
     quick={"teachers": 2, "gamma": 0.5, **QUICK},
 )
 class CommitteeHighDim(Committee):
@@ -54,7 +54,7 @@ class CommitteeHighDim(Committee):
         return {
             "short": sl.results.over("dim", self.dims, short),
             "long": excess_risk(run(self.dims[0], self.time)),
-            "later": excess_risk(limit.solve(start, times=LATER)),
+            "later": excess_risk(limit.solve(start, times=self.later)),
         }
 
     def check(self, data: Data) -> list[Check]:

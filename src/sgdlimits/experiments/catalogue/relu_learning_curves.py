@@ -23,13 +23,13 @@ SMALL = 0.1  # relative error of the floor: it is that of small noise, to order 
     paper="ours",
     figure="risk of ReLU committees",
     claim="At equal time a larger step learns slower, and rests where the corrector says.",
-    tiny={"dim": 500, "runs": 40, "time": 20.0},
+    tiny={"width": 1, "dim": 300, "runs": 40, "time": 20.0},
     quick={"dim": 1000, "runs": 60},
 )
 class ReluLearningCurves(Sgd):
     """A student of K ReLU units learns a sum of K orthonormal ones; its risk is exact."""
 
-    width: int = setting(2, "number of units K of student and teacher", least=2)
+    width: int = setting(2, "number of units K of student and teacher", least=1)
     steps: tuple[float, ...] = setting((0.25, 1.0), "step sizes", above=0)
     noise: float = setting(1e-3, "variance Δ of the label noise", above=0)
     dim: int = 2000

@@ -13,7 +13,7 @@ from sgdlimits.experiments.catalogue._xor import Xor, classifies
     paper="BGJ22",
     figure="(5.2)",
     claim="XOR: the chance that SGD ends at a global minimum tends to 1 as the width grows.",
-    tiny={"widths": (6,), "runs": 128, "time": 20.0},
+    tiny={"widths": (6,), "runs": 64, "time": 20.0},
     quick={"widths": (4, 6, 8), "runs": 256, "time": 20.0},
 )
 class XorWidth(Xor):
