@@ -43,11 +43,12 @@ ARROWS: dict[str, set[str]] = {
     "dynamics.noise": {"dynamics.flow", "dynamics.model", "tasks"},
     "dynamics.rest": {"dynamics.flow", "dynamics.model", "results", "tasks"},
     "dynamics.branches": {"dynamics.model", "dynamics.rest", "results", "tasks"},
+    "dynamics.escape": {"dynamics.flow", "dynamics.model", "dynamics.rest", "tasks"},
     "dynamics.plane": {"dynamics.model", "results", "tasks"},
     "dynamics.measures": {"dynamics.model", "tasks"},
     "dynamics": {
         *("dynamics.model", "dynamics.flow", "dynamics.noise", "dynamics.rest"),
-        *("dynamics.branches", "dynamics.plane", "dynamics.measures", "tasks"),
+        *("dynamics.branches", "dynamics.escape", "dynamics.plane", "dynamics.measures", "tasks"),
     },
     "triples": {"results"},
     "simulate": {"gaussian", "results", "tasks"},

@@ -4,7 +4,7 @@ from sgdlimits import _checks
 from sgdlimits._moves import MomentumLike, Moves, StepLike, moves
 from sgdlimits._names import explained
 from sgdlimits._types import Flag, Number, WholeNumber
-from sgdlimits.dynamics import branches, flow, measures, noise, plane, rest
+from sgdlimits.dynamics import branches, escape, flow, measures, noise, plane, rest
 from sgdlimits.dynamics.model import Limit
 from sgdlimits.tasks import Task
 
@@ -27,6 +27,7 @@ class EffectiveDynamics(Limit):
     sample_paths = noise.sample_paths
     fluctuations = noise.fluctuations
     rescaled = noise.rescaled
+    escape = escape.escape
     fixed_points = rest.fixed_points
     basins = rest.basins
     bifurcations = branches.bifurcations

@@ -69,7 +69,11 @@ class Limit(eqx.Module):
         """A model of this limit, with another rule perhaps, at the step of a time."""
         if self.moves.step.constant:
             return model
-        return model.at_step(noise_step(self.moves, step_at(self.moves, time)))
+        return self.at_step_size(model, step_at(self.moves, time))
+
+    def at_step_size(self, model: Model, step: float) -> Model:
+        """A model of this limit at another step c, moved as before."""
+        return model.at_step(noise_step(self.moves, step))
 
     def check_constant_step(self, asked: str) -> None:
         """Raise InputError if the step moves: then nothing comes to rest."""
