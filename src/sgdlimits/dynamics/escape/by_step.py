@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
-from sgdlimits.dynamics.escape.growth import growth
+from sgdlimits.dynamics.escape.growth import GROWS, Growth, growth
 from sgdlimits.dynamics.model import Limit, Model, Table
 from sgdlimits.dynamics.rest.roots import are_roots, polish
 from sgdlimits.dynamics.rest.stability import null_space
@@ -41,12 +41,17 @@ def growth_by_step(limit: Limit, model: Model, vector: np.ndarray, allowed: floa
     """
     own = limit.step
     other = Table(limit.at_step_size(model, 2 * own)).drift(vector[None])
-    moves = np.max(np.abs(other)) > allowed
-    linearised = (_followed if moves else _in_place)(limit, model, vector)
-    step = own if moves else SMALLEST * own
+    if np.max(np.abs(other)) > allowed:
+        linearised, smallest = _followed(limit, model, vector), own
+    else:
+        linearised, smallest = _in_place(limit, model, vector), SMALLEST * own
+    step = smallest
     while len((found := growth(*linearised(step))).rates) == 0 and step > SMALLEST * own:
         step /= 2
-    outwards = found.directions
+    outwards, readings = found.directions, found.readings
+    if smallest < own and outwards.shape[1] and _invariant(linearised(own)[0], found):
+        ends = [readings @ linearised(step)[0] @ outwards for step in (own, 2 * own)]
+        return lambda step: _fastest(ends[0] + (step / own - 1) * (ends[1] - ends[0]))
 
     def rate(step: float) -> float:
         jacobian, tangent = linearised(step)
@@ -59,6 +64,20 @@ def growth_by_step(limit: Limit, model: Model, vector: np.ndarray, allowed: floa
         return float(values.real[parts >= min(WITHIN, parts.max())].max())
 
     return rate
+
+
+def _fastest(matrix: np.ndarray) -> float:
+    return float(np.linalg.eigvals(matrix).real.max())
+
+
+def _invariant(jacobian: np.ndarray, found: Growth) -> bool:
+    """Whether the growing directions at one step are such a set at another one too.
+
+    Then they are so at every step, by linearity.
+    """
+    moved = jacobian @ found.directions
+    apart = moved - found.directions @ (found.readings @ moved)
+    return bool(np.max(np.abs(apart)) < GROWS * max(1.0, float(np.max(np.abs(moved)))))
 
 
 def tangent_at(model: Model, vector: np.ndarray) -> np.ndarray:

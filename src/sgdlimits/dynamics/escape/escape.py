@@ -1,6 +1,7 @@
 """The escape from an unstable rest point: what grows, how fast, and with how much noise."""
 
-from dataclasses import dataclass, field
+import functools
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
@@ -18,7 +19,7 @@ from sgdlimits.dynamics.escape.by_step import (
 )
 from sgdlimits.dynamics.escape.exit_time import ExitTime, Leaving, exit_time
 from sgdlimits.dynamics.escape.growth import Growth, growth
-from sgdlimits.dynamics.model import Limit, Table
+from sgdlimits.dynamics.model import Limit, Model, Table
 
 AT_REST = 1e-6  # the drift at a rest point is below this where it is exact
 FAIR = 5.0  # and otherwise below so many times its error more
@@ -42,10 +43,6 @@ class Escape:
         directions: for each coordinate of z, the change of the statistics that goes with it.
         noise: S, the covariance per unit of time of √dim times the noise in z.
         step: c, at which all this is.
-        fastest_step: the step that leaves with fewest samples, where c·ω(c) is largest; ``inf`` if
-            it grows for ever, None if nothing grows at any step.
-        largest_step: the step at and beyond which nothing grows; likewise.
-        gain: how many times fewer samples the fastest step takes, to leading order; likewise.
     """
 
     state: State
@@ -54,12 +51,40 @@ class Escape:
     directions: list[dict[str, float]]
     noise: np.ndarray
     step: float
-    fastest_step: float | None
-    largest_step: float | None
-    gain: float | None
-    _limit: Limit = field(repr=False)
-    _growth: Growth = field(repr=False)
-    _error: float = field(repr=False)
+    _limit: Limit
+    _model: Model
+    _growth: Growth
+    _error: float  # of the drift
+
+    @functools.cached_property
+    @double_precision
+    def largest_step(self) -> float | None:
+        """The step at and beyond which nothing grows.
+
+        ``inf`` if growth does not end, None if nothing grows at any step or the rest point, which
+        may move with the step, ends first.
+        """
+        return largest_step(self._rate_at, self.step)
+
+    @functools.cached_property
+    @double_precision
+    def fastest_step(self) -> float | None:
+        """The step that leaves with fewest samples, where c·ω(c) is largest; as the largest one."""
+        return fastest_step(self._rate_at, self.largest_step)
+
+    @property
+    @double_precision
+    def gain(self) -> float | None:
+        """How many times fewer samples the fastest step takes than this one, to leading order."""
+        if self.fastest_step is None or np.isinf(self.fastest_step) or not self.rate > 0:
+            return None
+        best = self.fastest_step * self._rate_at(self.fastest_step)
+        return best / (self.step * self._rate_at(self.step))
+
+    @functools.cached_property
+    def _rate_at(self) -> Rate:
+        vector = self._limit.ravel(self.state)
+        return growth_by_step(self._limit, self._model, vector, AT_REST + FAIR * self._error)
 
     @double_precision
     def exit_time(
@@ -203,9 +228,6 @@ def escape(self: Limit, state: StateLike) -> Escape:  # noqa: D417 - a method: s
         model = model.with_slopes(vector[None], self.rtol)
     found = growth(Table(model).jacobian(vector[None])[0], tangent_at(model, vector))
     noise = found.readings @ self.diffusion(checked) @ found.readings.T
-    rate = growth_by_step(self, model, vector, allowed)
-    largest = largest_step(rate, self.step)
-    fastest = fastest_step(rate, largest)
     return Escape(
         state=checked,
         rate=found.fastest,
@@ -213,19 +235,11 @@ def escape(self: Limit, state: StateLike) -> Escape:  # noqa: D417 - a method: s
         directions=[_named(self, column) for column in found.directions.T],
         noise=noise,
         step=self.step,
-        fastest_step=fastest,
-        largest_step=largest,
-        gain=_gain(fastest, rate, self.step) if len(found.rates) else None,
         _limit=self,
+        _model=model,
         _growth=found,
         _error=error,
     )
-
-
-def _gain(fastest: float | None, rate: Rate, step: float) -> float | None:
-    if fastest is None or np.isinf(fastest):
-        return fastest
-    return fastest * rate(fastest) / (step * rate(step))
 
 
 def _named(limit: Limit, column: np.ndarray) -> dict[str, float]:
