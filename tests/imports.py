@@ -60,7 +60,7 @@ ARROWS: dict[str, set[str]] = {
     # through the public library only: what an experiment can do, a user can
     "experiments": {"", "plot", "results"},
     "report": {"experiments", "results"},
-    "cli": {"experiments", "report"},
+    "cli": {"", "experiments", "report"},
 }
 PRIVATE = {room for room in ARROWS if room.startswith("_")}  # anyone may import them
 

@@ -1,4 +1,4 @@
-"""The command line: ``sgdlimits list | show | run | report``."""
+"""The command line: ``sgdlimits list | show | run | report | predict``."""
 
 from sgdlimits.cli.commands import app
 

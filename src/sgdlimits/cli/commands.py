@@ -13,7 +13,8 @@ import typer
 from sgdlimits import experiments
 from sgdlimits._errors import InputError
 from sgdlimits._version import __version__
-from sgdlimits.cli import guard, printing
+from sgdlimits.cli import guard, predict, printing
+from sgdlimits.cli.options import AsJson, Seed, Traceback
 from sgdlimits.experiments.papers import PAPERS, reference
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.add_typer(predict.app, name="predict")
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -46,7 +48,6 @@ Preset = Annotated[str, typer.Option(help="tiny (seconds), quick, or paper (the 
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of all random numbers.")]
 Out = Annotated[Path, typer.Option(help="Folder for results.")]
 Jobs = Annotated[
     int | None,
@@ -57,10 +58,6 @@ Jobs = Annotated[
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Run again what is finished.")]
-AsJson = Annotated[bool, typer.Option("--json", help="For machines: JSON on standard output.")]
-Traceback = Annotated[
-    bool, typer.Option("--traceback", help="Show where in the code an error was raised.")
-]
 Paper = Annotated[
     str | None,
     typer.Option(help=f"Only of one paper: {', '.join(PAPERS)}.", autocompletion=_complete_paper),

@@ -20,7 +20,7 @@ def execute(
     """Run jobs: a terminal shows a bar, anything else gets a line for each that is finished."""
     workers = jobs or _cores.usable()
     experiments.open_store(out)
-    _keep_programs()
+    keep_programs()
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}"),
@@ -63,7 +63,7 @@ def execute(
         )
 
 
-def _keep_programs() -> None:
+def keep_programs() -> None:
     """For the next command; where that is not possible, a line says so, and work goes on."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
