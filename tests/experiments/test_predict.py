@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib.image import imread
@@ -20,7 +21,7 @@ def call(*words: object) -> Result:
 def test_numbers_for_machines_are_those_of_the_theory() -> None:
     found = json.loads(call("--dim", 3000, "--noise", 0.5, "--step", 0.05, "--json").stdout)
     retrieval = sl.theory.phase_retrieval
-    options = {"step": 0.05, "noise": 0.5, "unit": "samples"}
+    options: Any = {"step": 0.05, "noise": 0.5, "unit": "samples"}
     for name in ("annealed", "quenched"):
         expected = float(retrieval.exit_time(3000, average=name, **options))
         assert found["samples"][name]["mean"] == pytest.approx(expected)
