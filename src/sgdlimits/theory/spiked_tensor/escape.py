@@ -25,7 +25,8 @@ def escape_time(overlap: Number, dim: WholeNumber, *, snr: Number, step: Number 
         τ = [½ log n − log|G| + ½ log(η²/(1 − η²/(λ − c)))]/(4(λ − c)),   G ~ N(0, cλ/(λ − c)),
         Eτ = [½ log n + ½(γ_E + log 2) − ½ log(cλ/(λ − c)) + ½ log(…)]/(4(λ − c))
 
-    up to O(1/n), with n = ``dim`` and c = ``step``. √n·m(t)e^(−4(λ − c)t) converges to G: the
+    up to O(1/n), and to O(n^(−c/(λ − c))) for c ≠ 1 where r² is still on its way, with n = ``dim``
+    and c = ``step``. √n·m(t)e^(−4(λ − c)t) converges to G: the
     random start counts c in its variance, since ∫(r² − c)dt = −(log c)/8 while r² goes from 1 to
     c, and the noise c²/(λ − c). From there on dm/dt = 4m(λ − c − m²) is solved by hand.
 
