@@ -24,7 +24,7 @@ RTOL = 1e-4
 @experiment(
     paper="BGJ22",
     figure="Prop. 4.3, crossing at finite precision",
-    claim="Binary mixture: runs near a quarter ring do not cross; angles drift slower the larger λ is.",
+    claim="Binary mixture: near a quarter ring no run crosses; parallel neurons do not turn.",
     tiny={"precisions": (2.0, 3.0), "dims": (50,), "runs": 64, "time": 100.0},
     quick={"time": 400.0},
 )
@@ -108,7 +108,7 @@ class BinaryRingCrossing(Settings):
             sl.plot.runs(runs.angle, label=label, axes=panel)
             panel.plot(limit.time, limit.angle, "k", lw=2, label="limit")
             panel.axhline(0, color="k", ls=":", lw=1, label="crossing")
-            panel.set_ylabel("angle on the ring, degrees")
+            panel.set_ylabel("angle, degrees")
             panel.margins(y=0.1)
 
         size: Any = {"title": "λ = {:g}", "columns": len(self.precisions), "width": 3.6}
