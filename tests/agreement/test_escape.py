@@ -87,3 +87,35 @@ def test_an_event_on_one_side() -> None:
     there = np.asarray(passage.time)[~passage.censored.values]
     assert abs(len(there) / RUNS - 0.5) < 4 * 0.5 / RUNS**0.5
     assert abs(there.mean() - law.mean) < 4 * there.std() / len(there) ** 0.5
+
+
+@pytest.mark.parametrize("step", [1.0, 0.5])
+def test_matrix_pca_above_the_transition(step: float) -> None:
+    """The chain from random starts, whose r² is 1 and not the step, against the closed form."""
+    dim, snr, level = 1000, 2.0, 0.4
+    task, theory = sl.tasks.SpikedTensor(snr=snr), sl.theory.spiked_tensor
+    event = (lambda s: s["m"] ** 2, ">", level**2)
+    times = chain(task, event, dim, step)
+    mean = theory.escape_time(level, dim, snr=snr, step=step)
+    error = times.std() / RUNS**0.5
+    assert abs(times.mean() - mean) < 4 * error
+    law = kstest(times, lambda t: theory.escape_probability(t, level, dim, snr=snr, step=step))
+    assert law.pvalue > 1e-3
+    if step == 1.0:
+        # control: the start alone, without SGD's noise
+        assert times.mean() < mean + np.log(snr / (snr - step)) / 8 - 4 * error
+        found = sl.effective_dynamics(task).escape({"m": 0.0, "r2": 1.0})
+        assert found.exit_time(dim, event).mean == pytest.approx(mean, rel=5e-3)
+
+
+def test_matrix_pca_below_the_transition() -> None:
+    """To 2.5 standard deviations; a boundary that is watched all the time is reached earlier."""
+    dim, snr = 150, 0.5
+    task, theory = sl.tasks.SpikedTensor(snr=snr), sl.theory.spiked_tensor
+    level = 2.5 / (dim * (1 - snr)) ** 0.5
+    event = (lambda s: s["m"] ** 2, ">", level**2)
+    times = chain(task, event, dim, 1.0, {"m": 0.0, "r2": 1.0})
+    error = times.std() / RUNS**0.5
+    mean = theory.climbing_time(level, dim, snr=snr)
+    assert abs(times.mean() - mean) < 4 * error + 3 * mean / dim
+    assert times.mean() > theory.climbing_time(level, dim, snr=snr, watched=False) + 2 * error

@@ -51,6 +51,7 @@ RIGHT: dict[str, Any] = {
     "overlap": 0.1,
     "overlap_cells": 10,
     "overlaps": [0.1, 0.2],
+    "part": 0.5,
     "point": theory.binary_mixture.QuarterRing(1, theory.binary_mixture.ring_radius_squared(0.1))
     .at(0.5)
     .readout,
@@ -83,6 +84,7 @@ RIGHT: dict[str, Any] = {
     "tolerance": 0.1,
     "transform": lambda z: 1 / (0.5 - z),
     "variance": 1.0,
+    "watched": True,
     "weight": 0.5,
     "weights": [0.5, 0.5],
     "width": 2,
@@ -99,6 +101,11 @@ DIFFERENT: dict[ModuleType, dict[str, Any]] = {
     theory.population_spectra: MATRIX,
     theory.xor: RINGS,
 }
+# functions that want another value than others of their model
+OWN: dict[str, dict[str, Any]] = {
+    "climbing_barrier": {"snr": 0.01},
+    "climbing_time": {"snr": 0.01},
+}
 
 
 def functions(module: ModuleType) -> list[Callable[..., Any]]:
@@ -114,7 +121,10 @@ def functions(module: ModuleType) -> list[Callable[..., Any]]:
 
 CASES = [
     pytest.param(
-        function, RIGHT | DIFFERENT.get(module, {}), name, id=f"{model}-{function.__name__}-{name}"
+        function,
+        RIGHT | DIFFERENT.get(module, {}) | OWN.get(function.__name__, {}),
+        name,
+        id=f"{model}-{function.__name__}-{name}",
     )
     for model in theory.__all__
     for module in [getattr(theory, model)]

@@ -83,7 +83,7 @@ class RetrievalReadout(Settings):
     def draw(self, data: Data) -> Figure:
         """The largest overlap above, how many neurons the readout uses below."""
         runs = data["runs"]
-        figure, panels = sl.plot.panels(2, len(self.widths), height=2.7)
+        figure, panels = sl.plot.panels(2, len(self.widths), height=3.0)
 
         def overlap(panel: Axes, own: xr.Dataset) -> None:
             for kind, colour in KINDS.items():
@@ -91,14 +91,15 @@ class RetrievalReadout(Settings):
                 part = own.overlap.sel(readout=kind)
                 sl.plot.runs(part, label=label, color=colour, axes=panel)
             panel.axhline(self.level, color="k", ls=":", lw=1, label="exit")
-            panel.set_ylabel(r"largest overlap $\max_j |m_j|$")
+            panel.set_ylabel(r"largest $|m_j|$")
+            panel.set_xlabel("time $t/p$")
 
         def share(panel: Axes, own: xr.Dataset) -> None:
             colour = KINDS["trained"]
             sl.plot.runs(own.share.sel(readout="trained"), label="_", color=colour, axes=panel)
             panel.axhline(1 / float(own.width), color="k", ls="--", lw=1, label="one neuron")
             panel.set(ylim=(0, 1.05), xlabel="time $t/p$")
-            panel.set_ylabel("share of neurons in the readout")
+            panel.set_ylabel("neurons in use")
 
         sl.plot.facets(runs, "width", overlap, title="$p = {:g}$", axes=panels[:1])
         sl.plot.facets(runs, "width", share, title="", axes=panels[1:])

@@ -20,6 +20,13 @@ from sgdlimits.theory.spiked_tensor.equator import (
     radius_variance,
     transient_radius_variance,
 )
+from sgdlimits.theory.spiked_tensor.escape import (
+    climbing_barrier,
+    climbing_time,
+    escape_probability,
+    escape_quantile,
+    escape_time,
+)
 from sgdlimits.theory.spiked_tensor.rest_points import (
     RestPoint,
     critical_ridge,
@@ -30,6 +37,8 @@ from sgdlimits.theory.spiked_tensor.rest_points import (
 
 __all__ = [
     "RestPoint",
+    "climbing_barrier",
+    "climbing_time",
     "critical_ridge",
     "critical_snr",
     "diffusion",
@@ -37,6 +46,9 @@ __all__ = [
     "equator_sde",
     "equator_stationary_variance",
     "equator_variance",
+    "escape_probability",
+    "escape_quantile",
+    "escape_time",
     "fixed_points",
     "jacobian",
     "loss_drift",
