@@ -109,7 +109,10 @@ def test_runs_are_the_same_for_any_number_of_them() -> None:
     [
         (lambda: smoothing.NadarayaWatson([[0.0]], [1.0], 1.0, 0.5), r"exponent=0.5 .* \(0, 0.5\)"),
         (lambda: smoothing.NadarayaWatson([[0.0]], [1.0], 0.0, 0.2), r"bandwidth=0.0"),
-        (lambda: smoothing.NadarayaWatson([0.0], [1.0], 1.0, 0.2), r"points has shape \(1,\)"),
+        (
+            lambda: smoothing.NadarayaWatson(np.zeros(1), [1.0], 1.0, 0.2),
+            r"points has shape \(1,\)",
+        ),
         (lambda: smoothing.NadarayaWatson([[0.0]], [1.0, 2.0], 1.0, 0.2), r"values has shape"),
         (lambda: smoothing.NadarayaWatson([[0.0]], [1.0], 1.0, 0.2)([[1.0, 2.0]]), "x has shape"),
         (lambda: smoothing.NearestNeighbours([[0.0]], [1.0], 2), "neighbours must be at most 1"),

@@ -1,7 +1,7 @@
 """Estimators that look at near points only, on drawn data: kernels with a pole, and neighbours."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from sgdlimits import _checks, results
 from sgdlimits._types import Matrix, Number, Numbers, WholeNumber
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NadarayaWatson:
     """The weighted mean of labels within h, weights ‖x − X_i‖^(−a): it interpolates its data.
 
@@ -32,32 +32,33 @@ class NadarayaWatson:
     array([1., 2., 1., 0.])
     """
 
-    points: np.ndarray
-    values: np.ndarray
-    bandwidth: float
-    exponent: float
+    points: Matrix
+    values: Numbers
+    bandwidth: Number
+    exponent: Number
+    _tree: KDTree = field(init=False, repr=False)
+    _labels: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        points, values = _data(self.points, self.values)
-        object.__setattr__(self, "points", points)
-        object.__setattr__(self, "values", values)
+        points, labels = _data(self.points, self.values)
+        object.__setattr__(self, "_tree", KDTree(points))
+        object.__setattr__(self, "_labels", labels)
         _checks.positive("bandwidth", self.bandwidth)
         _exponent(self.exponent, points.shape[1])
-        object.__setattr__(self, "_tree", KDTree(points))
 
     def __call__(self, x: Matrix) -> np.ndarray:
         """The estimate at each row of x."""
-        queries = _queries(x, self.points)
-        near = self._tree.query_ball_point(queries, self.bandwidth)  # type: ignore[attr-defined]
+        queries = _queries(x, self._tree.m)
+        near = self._tree.query_ball_point(queries, self.bandwidth)
         estimates = np.zeros(len(queries))
         for row, (query, indices) in enumerate(zip(queries, near, strict=True)):
             if indices:
-                distances = np.linalg.norm(self.points[indices] - query, axis=1)
-                estimates[row] = _weighted(distances, self.values[indices], self.exponent)
+                distances = np.linalg.norm(self._tree.data[indices] - query, axis=1)
+                estimates[row] = _weighted(distances, self._labels[indices], self.exponent)
         return estimates
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NearestNeighbours:
     """The mean of the labels of the k nearest points.
 
@@ -70,24 +71,23 @@ class NearestNeighbours:
     array([2.])
     """
 
-    points: np.ndarray
-    values: np.ndarray
-    neighbours: int
+    points: Matrix
+    values: Numbers
+    neighbours: WholeNumber
+    _tree: KDTree = field(init=False, repr=False)
+    _labels: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        points, values = _data(self.points, self.values)
-        object.__setattr__(self, "points", points)
-        object.__setattr__(self, "values", values)
-        _neighbours(self.neighbours, len(points))
+        points, labels = _data(self.points, self.values)
         object.__setattr__(self, "_tree", KDTree(points))
+        object.__setattr__(self, "_labels", labels)
+        _neighbours(self.neighbours, len(points))
 
     def __call__(self, x: Matrix) -> np.ndarray:
         """The estimate at each row of x."""
-        queries = _queries(x, self.points)
-        _, near = self._tree.query(  # type: ignore[attr-defined]
-            queries, k=np.arange(1, self.neighbours + 1)
-        )
-        return np.asarray(self.values[near].mean(axis=1))
+        queries = _queries(x, self._tree.m)
+        _, near = self._tree.query(queries, k=np.arange(1, int(self.neighbours) + 1))
+        return np.asarray(self._labels[near].mean(axis=1))
 
 
 def kernel_errors(
@@ -220,8 +220,8 @@ def _data(points: Matrix, values: Numbers) -> tuple[np.ndarray, np.ndarray]:
     return X, _checks.array("values", values, (len(X),))
 
 
-def _queries(x: Matrix, points: Matrix) -> np.ndarray:
-    return _checks.array("x", x, (len(x), np.shape(points)[1]))
+def _queries(x: Matrix, dim: int) -> np.ndarray:
+    return _checks.array("x", x, (len(x), dim))
 
 
 def _neighbours(value: WholeNumber, samples: int) -> int:
