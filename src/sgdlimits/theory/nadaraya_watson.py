@@ -128,7 +128,7 @@ class _Means:
             self.log_mean = np.log1p(-np.minimum(lost, 1.0))
 
     def _one(self, kernels: int, power: float) -> np.ndarray:
-        """E[k^kernels u^power e^(−sk)] for each s."""
+        """E[kʲ uᵖ e^(−sk)] for each s, j ``kernels`` and p ``power``."""
         logs = self.log_weights + kernels * self.log_kernel - power * self.y
         return np.asarray(self.inside * (np.exp(self.damped + logs).sum(axis=1)))
 

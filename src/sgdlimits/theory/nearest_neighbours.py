@@ -30,7 +30,8 @@ def squared_bias(
 
         L² [(1/k) d/(d + 2β) + (1 − 1/k)(d/(d + β))²] E R^(2β)
 
-    as k points are uniform within the distance R of the next one, and Rᵈ has a beta law.
+    as k points are uniform within the distance R of the next one, and Rᵈ is the next of n uniform
+    numbers.
 
     >>> round(squared_bias(1, 1, 1, smoothness=1.0), 12)
     0.333333333333
