@@ -26,6 +26,7 @@ ARROWS: dict[str, set[str]] = {
     "_moves": set(),
     "_names": set(),
     "_newton": set(),
+    "_pieces": set(),
     "_compiled": set(),
     "_precision": set(),
     "_segments": set(),
