@@ -26,6 +26,7 @@ COLOURS = dict(picture.coloured(LAWS))
     claim="The bulk of a sample covariance is universal; its edge needs a finite fourth moment.",
     tiny={"dims": (50, 100, 200), "runs": 20, "vectors": 2000},
     quick={"dims": (50, 100, 200, 400), "runs": 24},
+    cost=3.0,
 )
 class CovarianceUniversality(Settings):
     """Dimensions, samples per dimension, independent data sets."""
@@ -38,15 +39,15 @@ class CovarianceUniversality(Settings):
     def compute(self, seed: int) -> Data:
         """Spectra of every law and size; transforms near the axis; quadratic forms."""
 
-        def spectra(entries: str, dim: int) -> xr.Dataset:
-            size: Any = {"entries": entries, "runs": self.runs, "seed": seed}
+        def spectra(entries: str, dim: int, runs: int = self.runs) -> xr.Dataset:
+            size: Any = {"entries": entries, "runs": runs, "seed": seed}
             return sl.lectures.covariance.spectra(dim, round(self.ratio * dim), **size)
 
         def sizes(entries: str) -> xr.Dataset:
             return sl.results.over("dim", self.dims, partial(self.gaps, spectra, entries))
 
         def last(entries: str) -> xr.Dataset:
-            return spectra(entries, self.dims[-1])[["eigenvalues"]].isel(run=0)
+            return spectra(entries, self.dims[-1], 1)[["eigenvalues"]].isel(run=0)
 
         gaussian = spectra("gaussian", self.dims[-1])
         points = float(np.mean(sl.theory.marchenko_pastur.edges(self.ratio))) + 1j * HEIGHTS
@@ -138,6 +139,7 @@ class CovarianceUniversality(Settings):
         first, second, third, fourth = panels[1]
         over_sizes(first, sizes.kolmogorov.mean("run"))
         first.set(title="the bulk", ylabel="Kolmogorov distance", yscale="log")
+        ticks(first.yaxis, (0.002, 0.005, 0.01, 0.02, 0.05, 0.1))
         over_sizes(second, sizes.distance.median("run"))
         limit = sl.theory.marchenko_pastur.distance_to_mean(self.ratio)
         second.axhline(limit, color="k", ls="--", lw=1.2, label="Marchenko–Pastur")
