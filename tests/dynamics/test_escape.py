@@ -28,7 +28,7 @@ def test_phase_retrieval(width: int, step: float) -> None:
     overlaps = [abs(r - rate) < 1e-9 for r in found.rates]
     assert sum(overlaps) == (width if rate > 0 else 0)
     if width == 1 and rate > 0:
-        variance = step * RETRIEVAL.increment_covariance(0.0, step=step, noise=0.5)[0, 0]
+        variance = step * RETRIEVAL.single_increment_covariance(0.0, step=step, noise=0.5)[0, 0]
         assert found.noise[0, 0] == pytest.approx(variance, rel=1e-9)
 
 

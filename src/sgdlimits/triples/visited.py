@@ -94,6 +94,7 @@ def _later(
     loss: Any, sample: Any, dim: int, params: Params, delta: Array, span: Any, key: Any
 ) -> Params:
     """The runs some steps later."""
+    first, last = span
 
     def run(params: Params, path: Array) -> Params:
         own = jax.random.fold_in(key, path)
@@ -103,6 +104,6 @@ def _later(
             gradient = jax.grad(loss)(params, datum)
             return jax.tree.map(lambda x, g: x - delta * g, params, gradient)
 
-        return jax.lax.fori_loop(*span, step, params)
+        return jax.lax.fori_loop(first, last, step, params)
 
     return jax.vmap(run)(params, jnp.arange(PATHS))
