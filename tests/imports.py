@@ -28,6 +28,7 @@ ARROWS: dict[str, set[str]] = {
     "_newton": set(),
     "_compiled": set(),
     "_precision": set(),
+    "_pieces": set(),
     "_segments": set(),
     "_progress": set(),
     "_switches": set(),
