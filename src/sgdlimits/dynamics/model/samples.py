@@ -58,7 +58,7 @@ def samples_of(
     center = jnp.asarray(task.gram) @ entry(task.means, c)  # mean of the anchor fields
     mean = frame.inward @ center
     if rule.placing == "none":
-        still, label = jnp.zeros((K, 1)), entry(task.labels, c)
+        still, label = jnp.zeros((K, 1)), entry(jnp.asarray(task.labels), c)
         return Samples(mean[:, None], center[:, None], still, label[None], jnp.ones(1))
     if task.labels is None:
         mean = jnp.concatenate([center, mean])
