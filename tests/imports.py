@@ -29,6 +29,7 @@ ARROWS: dict[str, set[str]] = {
     "_pieces": set(),
     "_compiled": set(),
     "_precision": set(),
+    "_pieces": set(),
     "_segments": set(),
     "_progress": set(),
     "_switches": set(),

@@ -91,7 +91,13 @@ def _starts(init: Any, dim: int, count: int, key: Any) -> Params:
 
 @compiled
 def _later(
-    loss: Any, sample: Any, dim: int, params: Params, delta: Array, span: Any, key: Any
+    loss: Any,
+    sample: Any,
+    dim: int,
+    params: Params,
+    delta: Array,
+    span: tuple[Array, Array],
+    key: Any,
 ) -> Params:
     """The runs some steps later."""
     first, last = span
