@@ -29,7 +29,6 @@ ARROWS: dict[str, set[str]] = {
     "_pieces": set(),
     "_compiled": set(),
     "_precision": set(),
-    "_pieces": set(),
     "_segments": set(),
     "_progress": set(),
     "_switches": set(),
