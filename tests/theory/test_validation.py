@@ -24,6 +24,7 @@ RIGHT: dict[str, Any] = {
     "extra": 0.1,
     "farthest": 1.0,
     "flow": theory.mean_field.MeanField(teacher_width=1, nodes=8),
+    "features": [[1.0, 0.5], [0.2, -1.0]],
     "gram": np.eye(2),
     "init": theory.mean_field.start_density(
         dim=99, farthest=8.0, largest=8.0, overlap_cells=16, norm_cells=16
@@ -35,6 +36,7 @@ RIGHT: dict[str, Any] = {
     "height": 0.5,
     "high": 2.0,
     "kurtosis": 3.0,
+    "labels": [1.0, -1.0],
     "low": 1.0,
     "matrix": np.eye(2),
     "means_gram": np.eye(2),
@@ -72,6 +74,7 @@ RIGHT: dict[str, Any] = {
     "student": "erf",
     "step_exponent": 0.5,
     "student_gram": np.eye(2),
+    "targets": [0.5, 2.0],
     "teacher_gram": np.eye(2),
     "threshold": 0.1,
     "time": 1.0,
@@ -92,6 +95,7 @@ SIDE = np.sqrt(theory.xor.ring_radius_squared(0.1) / 2)
 RINGS = {"point": [SIDE, SIDE, -SIDE, -SIDE]}
 DIFFERENT: dict[ModuleType, dict[str, Any]] = {
     theory.gaussian_mixture: MATRIX,
+    theory.implicit_bias: {"start": [1.0, 2.0]},
     theory.saad_solla: MATRIX,
     theory.population_spectra: MATRIX,
     theory.xor: RINGS,
