@@ -13,6 +13,14 @@ from sgdlimits import theory
 
 # For each parameter a value that is right for two neurons or classes, unless a model differs.
 RIGHT: dict[str, Any] = {
+    "activation": "erf",
+    "bias": 0.1,
+    "cross": np.eye(2),
+    "cross_start": [0.0, 1.0],
+    "depth": 2,
+    "inputs": [[1.0, 0.5]],
+    "kernel": np.eye(2),
+    "others": [[0.2, -1.0]],
     "angle": 0.5,
     "average": "quenched",
     "block": (0, 1),
@@ -96,6 +104,7 @@ RINGS = {"point": [SIDE, SIDE, -SIDE, -SIDE]}
 DIFFERENT: dict[ModuleType, dict[str, Any]] = {
     theory.gaussian_mixture: MATRIX,
     theory.implicit_bias: {"start": [1.0, 2.0]},
+    theory.ntk: {"start": [1.0, 2.0], "times": [0.0, 1.0]},
     theory.saad_solla: MATRIX,
     theory.population_spectra: MATRIX,
     theory.xor: RINGS,
