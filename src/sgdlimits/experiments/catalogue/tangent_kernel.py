@@ -49,7 +49,7 @@ def limits(activation: str) -> tuple[np.ndarray, np.ndarray]:
 class TangentKernel(Settings):
     """Widths, how many networks, and when they are looked at."""
 
-    widths: tuple[int, ...] = setting((16, 64, 256, 1024), "widths m, increasing", least=8)
+    widths: tuple[int, ...] = setting((16, 64, 256, 512), "widths m, increasing", least=8)
     networks: int = setting(64, "independent networks of each width", least=10)
     times: tuple[float, ...] = setting(
         (0.0, 1.0, 5.0, 25.0, 125.0), "times at which predictions are compared", least=0
