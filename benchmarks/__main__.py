@@ -10,6 +10,7 @@ from benchmarks.chain import (
     two_threads,
     wide_networks,
 )
+from benchmarks.kernels import tangent_kernel
 from benchmarks.limits import against_solve_ivp
 from benchmarks.passage import first_passage
 from benchmarks.paths import sample_paths
@@ -35,6 +36,7 @@ def main() -> None:
         linear_cost,
         leading_pairs,
         effective_spectrum,
+        tangent_kernel,
     ):
         for row in benchmark():
             print(row, flush=True)

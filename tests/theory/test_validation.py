@@ -13,6 +13,17 @@ from sgdlimits import theory
 
 # For each parameter a value that is right for two neurons or classes, unless a model differs.
 RIGHT: dict[str, Any] = {
+    "activation": "erf",
+    "bias": 0.1,
+    "cross": np.eye(2),
+    "cross_start": [0.0, 1.0],
+    "depth": 2,
+    "inputs": [[1.0, 0.5]],
+    "jacobian": np.eye(2),
+    "kernel": np.eye(2),
+    "lipschitz": 0.1,
+    "misfit": 1.0,
+    "others": [[0.2, -1.0]],
     "angle": 0.5,
     "average": "quenched",
     "bandwidth": 0.5,
@@ -64,11 +75,14 @@ RIGHT: dict[str, Any] = {
     "ratio": 0.5,
     "readout": [1.0, 1.0],
     "rate": 0.1,
+    "residual": [1.0, 2.0],
     "ridge": 0.1,
     "samples": 50,
     "scaled_overlap": 1.0,
     "scaled_snr": 1.0,
+    "scale": 1.0,
     "signal": 1.0,
+    "smallest": 1.0,
     "snr": 4.0,
     "smoothness": 0.5,
     "spherical": True,
@@ -101,6 +115,9 @@ SIDE = np.sqrt(theory.xor.ring_radius_squared(0.1) / 2)
 RINGS = {"point": [SIDE, SIDE, -SIDE, -SIDE]}
 DIFFERENT: dict[ModuleType, dict[str, Any]] = {
     theory.gaussian_mixture: MATRIX,
+    theory.lazy: {"times": [0.0, 1.0]},
+    theory.implicit_bias: {"start": [1.0, 2.0]},
+    theory.ntk: {"start": [1.0, 2.0], "times": [0.0, 1.0]},
     theory.saad_solla: MATRIX,
     theory.population_spectra: MATRIX,
     theory.xor: RINGS,

@@ -1,0 +1,177 @@
+"""Kernels of infinite width: closed forms, series and brute force; the flow that they drive."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.special import erf
+
+import sgdlimits as sl
+from sgdlimits.gaussian import gauss_hermite
+from sgdlimits.theory import ntk
+
+X = np.random.default_rng(0).standard_normal((6, 4))
+Z = np.random.default_rng(1).standard_normal((3, 4))
+CLOSED = {"relu": jax.nn.relu, "erf": lambda z: jax.scipy.special.erf(z / jnp.sqrt(2.0))}
+
+
+def test_reference() -> None:
+    """Σ⁽²⁾, K⁽²⁾, Σ⁽³⁾, K⁽³⁾ of relu at angle π/3; the factor √2 of others fails."""
+    x = np.sqrt(2) * np.array([[1.0, 0.0], [0.5, np.sqrt(0.75)]])
+    found = [estimate.value[0, 1] for depth in (2, 3) for estimate in ntk.kernels(x, depth=depth)]
+    expected = [0.30449889052211476, 0.4711655571887815, 0.17097641272467654, 0.3378698902808709]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert abs(2 * found[0] - expected[0]) > 0.3
+
+
+def brute_force(a: np.ndarray, b: np.ndarray, depth: int, bias: float) -> tuple[float, float]:
+    """tanh by the two-dimensional rule, one pair at a time."""
+    rule = gauss_hermite(2, 200)
+    C = np.array([[a @ a, a @ b], [a @ b, b @ b]]) / len(a) + bias**2
+    K = C[0, 1]
+    for _ in range(depth - 1):
+        u, v = np.linalg.cholesky(C) @ rule.nodes.T
+        f, g = np.tanh(u), np.tanh(v)
+        slopes = rule.weights @ ((1 - f**2) * (1 - g**2))
+        C = np.array([[f * f, f * g], [f * g, g * g]]) @ rule.weights + bias**2
+        K = K * slopes + C[0, 1]
+    return C[0, 1], K
+
+
+@pytest.mark.parametrize(("depth", "bias"), [(1, 0.5), (2, 0.0), (4, 0.3)])
+def test_series_is_the_double_integral(depth: int, bias: float) -> None:
+    found = ntk.kernels(X, Z, depth=depth, activation=jnp.tanh, bias=bias)
+    for i, x in enumerate(X):
+        for j, z in enumerate(Z):
+            pair = brute_force(x, z, depth, bias)
+            for (value, error), number in zip(found, pair, strict=True):
+                assert value[i, j] == pytest.approx(number, abs=1e-8)
+                assert abs(error[i, j]) < 1e-8
+
+
+@pytest.mark.parametrize("name", CLOSED)
+@pytest.mark.parametrize("depth", [2, 4])
+def test_series_is_the_closed_form_within_its_error(name: str, depth: int) -> None:
+    """Exponentially for erf; a kink is seen in the error, which covers it."""
+    exact = ntk.kernels(X, depth=depth, activation=name, bias=0.2)
+    series = ntk.kernels(X, depth=depth, activation=CLOSED[name], bias=0.2)
+    for one, other in zip(exact, series, strict=True):
+        apart = np.abs(one.value - other.value)
+        assert np.all(apart <= other.error + 1e-12)
+        assert np.all(one.error == 0)
+        assert apart.max() < (1e-12 if name == "erf" else 0.02)
+    assert (series.ntk.error.max() > 1e-4) == (name == "relu")
+
+
+@pytest.mark.parametrize("activation", ["relu", "erf", jnp.tanh])
+def test_kernels_are_kernels(activation: object) -> None:
+    """Symmetric, positive, the same for pairs as for all; NTK exceeds NNGP."""
+    found = ntk.kernels(X, depth=3, activation=activation, bias=0.1)
+    crossed = ntk.kernels(X, Z, depth=3, activation=activation, bias=0.1)
+    both = ntk.kernels(np.vstack([X, Z]), depth=3, activation=activation, bias=0.1)
+    for one, cross, whole in zip(found, crossed, both, strict=True):
+        np.testing.assert_allclose(one.value, one.value.T, atol=1e-14)
+        assert np.linalg.eigvalsh(one.value)[0] > 0
+        np.testing.assert_allclose(whole.value[:6, 6:], cross.value, atol=1e-12)
+    assert np.linalg.eigvalsh(found.ntk.value - found.nngp.value)[0] > 0
+
+
+def test_extreme_inputs() -> None:
+    """Zero, parallel, opposite, tiny and huge inputs."""
+    rows = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [-1.0, -1.0], [1e-8, 0], [1e6, 0]])
+    relu = ntk.kernels(rows, depth=2)
+    assert np.all(relu.ntk.value[0] == 0)
+    assert relu.nngp.value[1, 2] == pytest.approx(1.0)  # ⟨x, x′⟩/(2d)
+    assert relu.nngp.value[1, 3] == pytest.approx(0.0, abs=1e-15)
+    assert relu.ntk.value[5, 5] == pytest.approx(5e11)  # ½‖x‖²/d twice
+    smooth = ntk.kernels(rows[:5], depth=3, activation=lambda z: jnp.cos(z) + z)
+    assert np.all(np.isfinite(smooth.ntk.value))
+    # variance 0: both layers before the last are constants, 1 and then E cos² … of one number
+    first = ntk.kernels([[0.0, 0.0]], depth=2, activation=lambda z: jnp.cos(z) + z)
+    assert first.nngp.value[0, 0] == pytest.approx(1.0, abs=1e-12)
+    wide = ntk.kernels([[300.0]], depth=2, activation=jnp.tanh)  # nearly a sign
+    assert abs(wide.nngp.value[0, 0] - 1) < wide.nngp.error[0, 0] + 0.01
+    deep = ntk.kernels(X, depth=60, activation="erf", bias=0.1)
+    assert np.all(np.isfinite(deep.ntk.value))
+
+
+def test_erf_by_hand() -> None:
+    value = ntk.kernels([[1.0]], depth=2, activation="erf").nngp.value[0, 0]
+    z = np.linspace(-12, 12, 100_001)
+    density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    assert value == pytest.approx(np.trapezoid(erf(z / np.sqrt(2)) ** 2 * density, z), abs=1e-10)
+
+
+def test_predictions_solve_the_flow() -> None:
+    """Against an ODE solver; with ½ in place of 1/n, or a minus, it is something else."""
+    rng = np.random.default_rng(3)
+    every = ntk.kernels(np.vstack([X, Z]), depth=3).ntk.value
+    K, cross, y, start = (
+        every[:6, :6],
+        every[6:, :6],
+        rng.standard_normal(6),
+        rng.standard_normal(9),
+    )
+    times = np.array([0.0, 0.5, 5.0, 200.0])
+
+    def motion(factor: float) -> np.ndarray:
+        solution = solve_ivp(
+            lambda _, f: factor * every[:, :6] @ (y - f[:6]), (0, 200), start, "LSODA", times,
+            rtol=1e-10, atol=1e-10,
+        )  # fmt: skip
+        return np.asarray(solution.y.T)[:, 6:]
+
+    found = ntk.predictions(K, cross, y, times=times, start=start[:6], cross_start=start[6:])
+    np.testing.assert_allclose(found, motion(1 / 6), atol=1e-7)
+    assert np.abs(found - motion(0.5))[1].max() > 0.05
+    with np.errstate(all="ignore"):
+        early = start[6:] - 0.5 / 6 * cross @ (y - start[:6])  # of the printed sign
+    assert np.abs(found[1] - early).max() > 0.05
+    end = ntk.predictions(K, cross, y, times=[np.inf], start=start[:6], cross_start=start[6:])
+    direct = start[6:] + cross @ np.linalg.solve(K, y - start[:6])
+    np.testing.assert_allclose(end[0], direct, atol=1e-9)
+
+
+def test_singular_kernels_learn_what_they_can() -> None:
+    """A point given twice with two targets: their mean."""
+    found = ntk.predictions([[1.0, 1.0], [1.0, 1.0]], [[1.0, 1.0]], [0.0, 2.0], times=[1e6])
+    assert found[0, 0] == pytest.approx(1.0)
+    with pytest.raises(sl.InputError, match="times must be finite for a singular kernel"):
+        ntk.predictions([[1.0, 1.0], [1.0, 1.0]], [[1.0, 1.0]], [0.0, 2.0], times=[np.inf])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"depth": 0}, "depth=0 is not allowed: depth must be an integer >= 1"),
+        ({"bias": -1.0}, "bias=-1.0"),
+        ({"activation": "gelu"}, "activation='gelu' is not allowed: .* 'relu', 'erf'"),
+        ({"activation": lambda z: jnp.exp(z**2)}, "must have, with its derivative, a finite sec"),
+        ({"activation": lambda z: 1 / z}, "a finite second moment"),
+        ({"activation": lambda z: jnp.log(z)}, "a finite second moment"),
+        ({"activation": jnp.sign}, "activation must be continuous"),
+        ({"activation": lambda z: jnp.sum(z)}, "activation must act entry by entry"),
+        ({"activation": np.linalg.norm}, "activation must be a function of JAX arrays"),
+        ({"inputs": [1.0, 2.0]}, r"inputs has shape \(2,\)"),
+        ({"others": [[1.0]]}, r"others has shape \(1, 1\), .* rows of length 4"),
+    ],
+)
+def test_wrong_input(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(sl.InputError, match=message):
+        ntk.kernels(**({"inputs": X} | arguments))  # type: ignore[arg-type]
+
+
+def test_kinks_away_from_zero_are_allowed() -> None:
+    """The grid that looks for jumps is fine enough."""
+    found = ntk.kernels(X, depth=3, activation=lambda z: jax.nn.relu(z - 0.5))
+    assert 0 < found.ntk.error.max() < 0.2 * found.ntk.value.max()
+
+
+def test_wrong_flows() -> None:
+    with pytest.raises(sl.InputError, match="kernel must be positive semidefinite"):
+        ntk.predictions(-np.eye(2), np.eye(2), [0.0, 1.0], times=[1.0])
+    with pytest.raises(sl.InputError, match=r"cross has shape \(2, 1\)"):
+        ntk.predictions(np.eye(2), [[1.0], [1.0]], [0.0, 1.0], times=[1.0])
+    with pytest.raises(sl.InputError, match="times must be >= 0"):
+        ntk.predictions(np.eye(2), np.eye(2), [0.0, 1.0], times=[-1.0])
