@@ -1,6 +1,7 @@
 """Least squares on drawn data against its limits and its exact means."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import sgdlimits as sl
 from sgdlimits.lectures import regression
 from sgdlimits.theory import double_descent, marchenko_pastur
 
-SIZE = {"signal": 2.0, "noise": 0.3}
+SIZE: dict[str, Any] = {"signal": 2.0, "noise": 0.3}
 
 
 def away(samples: xr.DataArray, expected: float) -> float:
@@ -72,7 +73,7 @@ def test_a_direction_sees_the_law_of_all_eigenvalues() -> None:
             400, 800, ridge=0.2, entries=entries, runs=12, seed=2, **SIZE
         )
         assert away(drawn.form, double_descent.resolvent_form(2.0, 2.0, 0.2)) < 4
-        upside_down = 2.0 * marchenko_pastur.stieltjes(-0.2, 0.5).real
+        upside_down = 2.0 * float(marchenko_pastur.stieltjes(-0.2, 0.5).real)
         assert away(drawn.form, upside_down) > 8
 
 

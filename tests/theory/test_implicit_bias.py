@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.svm import SVC
+from sklearn.svm import SVC  # type: ignore[import-untyped]
 
 import sgdlimits as sl
 from sgdlimits.theory import implicit_bias

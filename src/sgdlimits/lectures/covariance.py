@@ -1,11 +1,13 @@
 """Sample covariances of drawn data: eigenvalues, resolvents, quadratic forms."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import xarray as xr
 from scipy import linalg
 
 from sgdlimits import _checks, results
-from sgdlimits._types import Number, Numbers, WholeNumber, Word
+from sgdlimits._types import Number, WholeNumber, Word
 from sgdlimits.lectures.entries import draw
 
 
@@ -50,7 +52,7 @@ def spectra(
     return results.build(statistics, dims, coords, attrs)
 
 
-def transforms(spectrum: xr.Dataset, z: complex | Numbers) -> np.ndarray:
+def transforms(spectrum: xr.Dataset, z: complex | Sequence[complex] | np.ndarray) -> np.ndarray:
     """Stieltjes transforms tr (S − z)⁻¹/d of drawn spectra, over run and the points z.
 
     >>> transforms(spectra(2, 50, runs=3), [1j, 2j]).shape

@@ -231,9 +231,9 @@ def _violation(signed: np.ndarray, weights: np.ndarray, multipliers: np.ndarray)
     """Of feasibility, stationarity and complementarity."""
     products = signed @ weights
     unmet = max(0.0, 1 - float(products.min()))
-    apart = np.linalg.norm(multipliers @ signed - weights) / np.linalg.norm(weights)
+    apart = float(np.linalg.norm(multipliers @ signed - weights) / np.linalg.norm(weights))
     slack = float(multipliers @ np.abs(products - 1)) / float(multipliers.sum())
-    return float(max(unmet, apart, slack))
+    return max(unmet, apart, slack)
 
 
 def _signed(features: object, labels: object) -> np.ndarray:

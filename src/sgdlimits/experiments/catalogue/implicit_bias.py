@@ -2,6 +2,7 @@
 
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -173,7 +174,7 @@ class ImplicitBias(Settings):
             own = points.x.values[points.y.values == sign]
             panel.plot(*own.T, "o", color=colour, ms=5)
         held = points.x.values[points.support.values]
-        look = {"ms": 12, "markerfacecolor": "none", "color": "k", "label": "support vectors"}
+        look: Any = {"ms": 12, "markerfacecolor": "none", "color": "k", "label": "support vectors"}
         panel.plot(*held.T, "o", **look)
         reach = 1.1 * np.abs(points.x.values).max()
         ends = np.array([-3 * reach, 3 * reach])
