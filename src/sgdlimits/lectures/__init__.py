@@ -4,7 +4,25 @@ One file per topic. Nothing is known here of the theorems, which are in ``sgdlim
 the two agree is evidence for both. Source of all topics: the lecture notes (J24).
 """
 
-from sgdlimits.lectures import covariance, descent, regression, smoothing
+from sgdlimits.lectures import (
+    attention,
+    covariance,
+    descent,
+    regression,
+    residual,
+    smoothing,
+    tokens,
+)
 from sgdlimits.lectures.entries import LAWS, Law
 
-__all__ = ["LAWS", "Law", "covariance", "descent", "regression", "smoothing"]
+__all__ = [
+    "LAWS",
+    "Law",
+    "attention",
+    "covariance",
+    "descent",
+    "regression",
+    "residual",
+    "smoothing",
+    "tokens",
+]
