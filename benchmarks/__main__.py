@@ -1,6 +1,7 @@
 """Run all benchmarks and print their ratios."""
 
 from benchmarks.any_loss import linear_cost
+from benchmarks.attention import phase_diagram
 from benchmarks.chain import (
     against_loops,
     any_dimension,
@@ -33,6 +34,7 @@ def main() -> None:
         linear_cost,
         leading_pairs,
         effective_spectrum,
+        phase_diagram,
     ):
         for row in benchmark():
             print(row, flush=True)

@@ -9,9 +9,9 @@ from sgdlimits._types import Number, WholeNumber, Word
 ENSEMBLES = {
     "identity": "$Q, K, V = I$",
     "ginibre": "$Q, K, V$ Ginibre",
-    "wigner": r"$Q^\top K$ Wigner, $V\succeq 0$",
-    "value": r"$Q, K$ Ginibre, $V=Q^\top K$",
-    "symmetric": r"$Q^\top K$ Wigner, $V=Q^\top K$",
+    "wigner": r"$Q^{\!\top}\!K$ Wigner, $V\succeq 0$",
+    "value": r"$Q, K$ Ginibre, $V=Q^{\!\top}\!K$",
+    "symmetric": r"$Q^{\!\top}\!K$ Wigner, $V=Q^{\!\top}\!K$",
 }
 """Laws of (Q, K, V), with their titles: the identity and those of J24 Fig. 2.2, in its order."""
 
