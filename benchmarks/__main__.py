@@ -1,6 +1,7 @@
 """Run all benchmarks and print their ratios."""
 
 from benchmarks.any_loss import linear_cost
+from benchmarks.attention import phase_diagram
 from benchmarks.chain import (
     against_loops,
     any_dimension,
@@ -37,6 +38,7 @@ def main() -> None:
         leading_pairs,
         effective_spectrum,
         tangent_kernel,
+        phase_diagram,
     ):
         for row in benchmark():
             print(row, flush=True)

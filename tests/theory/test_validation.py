@@ -33,6 +33,7 @@ RIGHT: dict[str, Any] = {
     "constant": 1.0,
     "deviation": 0.1,
     "dim": 100,
+    "end": 0.5,
     "exponent": 3,
     "extra": 0.1,
     "farthest": 1.0,
@@ -48,6 +49,8 @@ RIGHT: dict[str, Any] = {
     "largest": 2.0,
     "height": 0.5,
     "high": 2.0,
+    "interaction": np.eye(2),
+    "inverse_temperature": 1.5,
     "kurtosis": 3.0,
     "labels": [1.0, -1.0],
     "low": 1.0,
@@ -59,6 +62,7 @@ RIGHT: dict[str, Any] = {
     "nodes": 64,
     "noise": 0.1,
     "norm_cells": 10,
+    "normalised": True,
     "nu_overlaps": [0.1, 0.2],
     "order": 3,
     "orthogonal": np.eye(2),
@@ -66,11 +70,13 @@ RIGHT: dict[str, Any] = {
     "overlap_cells": 10,
     "overlaps": [0.1, 0.2],
     "part": 0.5,
+    "particles": 4,
     "point": theory.binary_mixture.QuarterRing(1, theory.binary_mixture.ring_radius_squared(0.1))
     .at(0.5)
     .readout,
     "points": 2,
     "precision": 2.0,
+    "product": 0.5,
     "radius_squared": 1.0,
     "ratio": 0.5,
     "readout": [1.0, 1.0],
@@ -81,6 +87,7 @@ RIGHT: dict[str, Any] = {
     "scaled_overlap": 1.0,
     "scaled_snr": 1.0,
     "scale": 1.0,
+    "share": 0.5,
     "signal": 1.0,
     "smallest": 1.0,
     "snr": 4.0,
@@ -113,7 +120,9 @@ RIGHT: dict[str, Any] = {
 MATRIX = {"overlaps": np.eye(2)}
 SIDE = np.sqrt(theory.xor.ring_radius_squared(0.1) / 2)
 RINGS = {"point": [SIDE, SIDE, -SIDE, -SIDE]}
+TOKENS = {"points": [[1.0, 0.0], [-1.0, 0.0]], "start": 0.1, "times": [0.0, 1.0]}
 DIFFERENT: dict[ModuleType, dict[str, Any]] = {
+    theory.attention: TOKENS,
     theory.gaussian_mixture: MATRIX,
     theory.lazy: {"times": [0.0, 1.0]},
     theory.implicit_bias: {"start": [1.0, 2.0]},

@@ -5,22 +5,28 @@ the two agree is evidence for both. Source of all topics: the lecture notes (J24
 """
 
 from sgdlimits.lectures import (
+    attention,
     covariance,
     descent,
     lazy,
     networks,
     regression,
+    residual,
     smoothing,
+    tokens,
 )
 from sgdlimits.lectures.entries import LAWS, Law
 
 __all__ = [
     "LAWS",
     "Law",
+    "attention",
     "covariance",
     "descent",
     "lazy",
     "networks",
     "regression",
+    "residual",
     "smoothing",
+    "tokens",
 ]

@@ -23,11 +23,13 @@ from sgdlimits.plot.spectra import (
     outlier_curves,
     spectrum,
 )
+from sgdlimits.plot.sphere import animate_sphere, sphere
 from sgdlimits.plot.survival import survival
 from sgdlimits.plot.symbols import symbol
 
 __all__ = [
     "alignment",
+    "animate_sphere",
     "band",
     "bifurcation",
     "closability",
@@ -46,6 +48,7 @@ __all__ = [
     "runs",
     "save",
     "spectrum",
+    "sphere",
     "style",
     "survival",
     "symbol",

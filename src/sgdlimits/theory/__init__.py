@@ -6,6 +6,7 @@ those of ``docs/references.bib``.
 """
 
 from sgdlimits.theory import (
+    attention,
     binary_mixture,
     double_descent,
     gaussian_mixture,
@@ -28,6 +29,7 @@ from sgdlimits.theory import (
 )
 
 __all__ = [
+    "attention",
     "binary_mixture",
     "double_descent",
     "gaussian_mixture",
