@@ -103,3 +103,17 @@ def test_extreme_sizes_stay_finite_and_positive() -> None:
             value = double_descent.risk(ratio, 1.0, 1.0, ridge)
             assert value > 0
             assert math.isfinite(value) or (ratio == 1 and ridge == 0)
+
+
+def test_tiny_ridges() -> None:
+    """One sample per dimension: λm² + λm = 1, so m = (√(1 + 4/λ) − 1)/2 ≈ 1/√λ − ½."""
+    for ridge in (1e-14, 1e-15, 1e-20, 1e-300):
+        root = math.sqrt(ridge)
+        form = double_descent.resolvent_form(1.0, 1.0, ridge)
+        assert form == pytest.approx(1 / root - 0.5 + root / 8, rel=1e-12)
+        # λ m'(−λ) tends to m/2: bias √λ/2, variance m/2
+        assert double_descent.bias(1.0, 1.0, ridge) == pytest.approx(root / 2, rel=2 * root)
+        assert double_descent.variance(1.0, 1.0, ridge) == pytest.approx(0.5 / root, rel=3 * root)
+    # φλ is no number any more, the variance is
+    few = double_descent.variance(1e-12, 1.0, 1e-300)
+    assert few == pytest.approx(double_descent.variance(1e-12, 1.0), rel=1e-12)

@@ -294,6 +294,30 @@ def test_gradient_flow_stops_where_assumption_b_fails() -> None:
     assert HERMITE.fisher_consistent(HERMITE.teacher_student(link, "square")).holds
 
 
+@pytest.mark.parametrize("overlap", [0.31, 0.62, 0.77, 0.93])
+@pytest.mark.parametrize("height", [1e-3, 1e-5])
+def test_assumption_b_is_seen_to_fail_between_points_of_a_grid(
+    overlap: float, height: float
+) -> None:
+    """φ' = height − (m − overlap)²: positive on less than a tenth of (0, 1)."""
+
+    def second(z: Any) -> Any:
+        return (z**2 - 1) / math.sqrt(2)
+
+    def link(z: Any) -> Any:
+        return z + second(z) + third(z)
+
+    def student(z: Any) -> Any:
+        u = (overlap**2 - height) / 2, -overlap / 2, 1 / 6
+        return u[0] * z + u[1] * second(z) + u[2] * third(z)
+
+    loss = HERMITE.teacher_student(link, student)
+    assert loss.slope(overlap).value == pytest.approx(height, rel=1e-6)
+    told = HERMITE.fisher_consistent(loss)
+    assert told.holds is False
+    assert told.where == pytest.approx(overlap, abs=2 * math.sqrt(height))
+
+
 def test_moment_bounds() -> None:
     for link in ("erf", "relu", third):
         assert HERMITE.moment_bounds(HERMITE.teacher_student(link)).holds

@@ -116,6 +116,25 @@ def test_support_vectors_that_are_dependent() -> None:
     np.testing.assert_allclose(rest, [0.0, 0.0], atol=1e-9)  # e^0 (1, 0) = ŵ
 
 
+@pytest.mark.parametrize("gap", [1e-3, 1e-6, 1e-8])
+@pytest.mark.parametrize("scale", [1e-90, 1.0, 1e90])
+def test_the_rest_of_narrow_and_of_scaled_data(gap: float, scale: float) -> None:
+    """Two supports of multiplier 1/(2 gap²) each, and a third row: gap·w̃₂ = −log(3/(2 gap²))."""
+    X = np.array([[1.0, gap], [-1.0, gap], [0.5, 2 * gap]]) * scale
+    rest = implicit_bias.offset(X, [1, 1, 1]) * scale
+    expected = -(np.log(1.5) - 2 * np.log(gap) - 2 * np.log(scale)) / gap
+    assert rest[1] == pytest.approx(expected, rel=1e-7)
+    assert abs(rest[0]) < 1e-6
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_data_whose_squares_are_no_numbers_are_told(scale: float) -> None:
+    """They are separable, which 1e-200 was denied."""
+    for function in (implicit_bias.max_margin, implicit_bias.certificate, implicit_bias.offset):
+        with pytest.raises(sl.InputError, match="features must have a largest entry between"):
+            function([[2.0 * scale, 0.0], [0.0, -scale]], [1, -1])
+
+
 def test_support_without_a_force_is_told() -> None:
     """The second point lies on the margin of the first alone."""
     with pytest.raises(sl.InputError, match="features must have support vectors with positive"):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
+from sgdlimits import InputError
 from sgdlimits.theory import marchenko_pastur as mp
 
 RATIOS = [0.1, 0.5, 1.0, 2.0, 5.0]
@@ -108,3 +109,36 @@ def test_distance_to_mean(ratio: float) -> None:
     farthest = max(high - 3.0, 3.0 - low, 3.0 if mp.atom(ratio) else 0.0)
     assert mp.distance_to_mean(ratio, 3.0) == pytest.approx(farthest, rel=1e-12)
     assert mp.distance_to_mean(1e8) == pytest.approx(2e-4, rel=1e-3)
+
+
+@pytest.mark.parametrize("ratio", [1.5, 2.0, 1e6, 1e12])
+def test_transform_next_to_zero_and_at_many_samples(ratio: float) -> None:
+    """Moments of the inverse: m(0) = φ/(v(φ − 1)), and m(z) = m(0) + O(z)."""
+    inverse = ratio / (3.0 * (ratio - 1))
+    for z in (0.0, 1e-300, -1e-12, 1e-12j):
+        assert mp.stieltjes(z, ratio, 3.0) == pytest.approx(inverse, rel=1e-9)
+    z = 4.5 + 0.5j  # the mean is 3, the variance 9/φ
+    far = 1 / (3 - z) + 9 / ratio / (3 - z) ** 3
+    assert mp.stieltjes(z, ratio, 3.0) == pytest.approx(far, abs=20 / ratio**1.5 + 1e-14)
+
+
+@pytest.mark.parametrize("ratio", [0.5, 1.0])
+def test_transform_is_infinite_at_an_atom_and_at_a_hard_edge(ratio: float) -> None:
+    with pytest.raises(InputError, match=r"z=\[1.0, 0.0\] is not allowed: z must not be 0"):
+        mp.stieltjes(np.array([1.0, 0.0]), ratio)
+
+
+@pytest.mark.parametrize("ratio", [1e6, 1e12])
+def test_many_samples_make_a_semicircle(ratio: float) -> None:
+    """(x − v)√φ/(2v) tends to the semicircle on (−1, 1), with corrections of order 1/√φ."""
+    y = np.array([-0.9, -0.5, 0.0, 0.4, 0.8])
+    x = 3 * (1 + 2 * y / np.sqrt(ratio))
+    limit = 0.5 + (y * np.sqrt(1 - y**2) + np.arcsin(y)) / np.pi
+    np.testing.assert_allclose(mp.cdf(x, ratio, 3.0), limit, atol=1 / np.sqrt(ratio) + 1e-8)
+
+
+@pytest.mark.parametrize("apart", [1e-6, 1e-9, 2.0**-40])
+def test_the_lower_edge_near_one_sample_per_dimension(apart: float) -> None:
+    low, _ = mp.edges(1 + apart)
+    apart = (1 + apart) - 1  # as it is rounded
+    assert low == pytest.approx(apart**2 / 4 * (1 - 1.5 * apart), rel=1e-11)

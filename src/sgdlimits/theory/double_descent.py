@@ -55,9 +55,13 @@ def variance(ratio: Number, noise: Number, ridge: Number = 0.0) -> float:
         return sigma2 * min(1.0, phi) / abs(phi - 1) if phi != 1 else math.inf
     root = _root(phi, scale)
     below = phi - 1 - phi * scale
-    # (root + below)/2, without cancellation
-    part = (root + below) / 2 if below > 0 else 2 * phi**2 * scale / (root - below)
-    return sigma2 * _kept(phi, scale) / (scale * phi) * part / root
+    # λ m(−λ) (root + below)/(2λφ), without cancellation and where λφ is too small for a number
+    part = (
+        (root + below) / (root + phi * scale + (phi - 1))
+        if below > 0
+        else _kept(phi, scale) * 2 * phi / (root - below)
+    )
+    return sigma2 * part / root
 
 
 def risk(ratio: Number, signal: Number, noise: Number, ridge: Number = 0.0) -> float:
@@ -130,10 +134,10 @@ def mean_variance(samples: WholeNumber, dim: WholeNumber, noise: Number) -> floa
 
 def _root(phi: float, ridge: float) -> float:
     """√(b² + 4λφ), b = φλ + φ − 1: of the equation λ m² + b m − φ = 0 for m(−λ)."""
-    return math.hypot(phi * ridge + phi - 1, 2 * math.sqrt(ridge * phi))
+    return math.hypot(phi * ridge + (phi - 1), 2 * math.sqrt(ridge) * math.sqrt(phi))
 
 
 def _kept(phi: float, ridge: float) -> float:
     """λ m(−λ), in (0, 1]: what the ridge keeps of the error, without cancellation."""
-    b, root = phi * ridge + phi - 1, _root(phi, ridge)
+    b, root = phi * ridge + (phi - 1), _root(phi, ridge)
     return 2 * phi * ridge / (b + root) if b > 0 else (root - b) / 2

@@ -19,6 +19,7 @@ Source: J24 Lemma 4.2 and Thm 4.7, corrected: w̃ is printed without the 1/n of 
 Lagrangian with the wrong sign.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,8 @@ from sgdlimits import _checks
 
 ON_MARGIN = 1e-8  # ⟨ŵ, x̄⟩ − 1 of a support vector is below it
 VANISHES = 1e-10  # relative length of a combination that is taken to be zero
+SAME = 1e-13  # singular values of support vectors, relatively, that are rounding only
+SMALLEST = 1e-150  # largest entry of data
 IDLE = 1e-8  # relative force of a support vector that is taken to have none
 SETTLED = 1e-9  # relative residual of the equation for w̃
 _SHOWN = 4  # rows of a certificate in an error message
@@ -172,33 +175,35 @@ def offset(features: object, labels: object) -> np.ndarray:
     """
     found = max_margin(features, labels)
     signed = _signed(features, labels)
-    size = len(signed)
-    active = signed[found.support]
-    _, values, basis = np.linalg.svd(active, full_matrices=False)
-    basis = basis[values > VANISHES * values[0]]
-    A, target = active @ basis.T, basis @ found.weights
-    needed = np.maximum(found.multipliers[found.support], 1e-3 * found.multipliers.max())
-    start = np.linalg.lstsq(A, -np.log(size * needed))[0]
+    active, alpha = signed[found.support], found.multipliers[found.support]
+    U, values, basis = np.linalg.svd(active, full_matrices=False)
+    kept = values > SAME * values[0]
+    U, lengths = U[:, kept], values[kept]
+    # w = Σ basis (q − log(n Σ α) Uᵀ1)/lengths, as U Uᵀ1 = 1: neither scale nor margin is in q
+    shares = alpha / alpha.sum()
+    target = U.T @ shares
+    start = -U.T @ np.log(np.maximum(shares, 1e-3 * shares.max()))
 
-    def forces(z: np.ndarray) -> np.ndarray:
-        return np.asarray(np.exp(np.minimum(-A @ z, 300.0)) / size)
+    def forces(q: np.ndarray) -> np.ndarray:
+        return np.asarray(np.exp(np.minimum(-U @ q, 300.0)))
 
     solution = optimize.minimize(
-        lambda z: float(forces(z).sum() + z @ target),
+        lambda q: float(forces(q).sum() + q @ target),
         start,
-        jac=lambda z: target - A.T @ forces(z),
-        hess=lambda z: (A.T * forces(z)) @ A,
+        jac=lambda q: target - U.T @ forces(q),
+        hess=lambda q: (U.T * forces(q)) @ U,
         method="trust-exact",
         options={"gtol": SETTLED * np.linalg.norm(target) / 10},
     )
     force = forces(solution.x)
-    missed = np.linalg.norm(target - A.T @ force)
+    missed = np.linalg.norm(target - U.T @ force)
     if not missed <= SETTLED * np.linalg.norm(target) or force.min() < IDLE * force.max():
         raise _checks.InputError(
             f"features={_checks.shown(np.asarray(features))} is not allowed: features must have "
             "support vectors with positive multipliers only"
         )
-    return np.asarray(solution.x @ basis)
+    shift = math.log(len(signed)) + math.log(alpha.sum())
+    return np.asarray((solution.x - shift * U.sum(axis=0)) / lengths @ basis[kept])
 
 
 def _least_distance(signed: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
@@ -207,7 +212,7 @@ def _least_distance(signed: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
     Lawson and Hanson: with u ≥ 0 that minimises ‖Σ u_i x̄_i‖² + (Σ u_i − 1)², ŵ is parallel to
     Σ u_i x̄_i; if that is zero, u is the proof that there is none.
     """
-    scale = np.max(np.linalg.norm(signed, axis=1))
+    scale = np.max(np.abs(signed))
     if scale == 0:
         return None, np.full(len(signed), 1 / len(signed))
     rows = signed / scale
@@ -243,6 +248,12 @@ def _signed(features: object, labels: object) -> np.ndarray:
     if not np.all(np.abs(y) == 1):
         raise _checks.InputError(
             f"labels={_checks.shown(y)} is not allowed: labels must be 1 or −1 each"
+        )
+    size = float(np.max(np.abs(X)))
+    if size > 0 and not SMALLEST <= size <= 1 / SMALLEST:
+        raise _checks.InputError(
+            f"features are not allowed: features must have a largest entry between {SMALLEST:g} "
+            f"and {1 / SMALLEST:g}, not {size:.3g}, as their squares must be numbers"
         )
     return y[:, None] * X
 

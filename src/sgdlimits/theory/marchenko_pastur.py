@@ -19,9 +19,11 @@ def edges(ratio: Number, variance: Number = 1.0) -> tuple[float, float]:
     >>> edges(4.0)
     (0.25, 2.25)
     """
-    root = 1 / np.sqrt(_checks.positive("ratio", ratio))
-    scale = _checks.positive("variance", variance)
-    return float(scale * (1 - root) ** 2), float(scale * (1 + root) ** 2)
+    phi = _checks.positive("ratio", ratio)
+    scale, root = _checks.positive("variance", variance), np.sqrt(phi)
+    # φ − 1 is exact near φ = 1, where 1 − 1/√φ cancels
+    low, high = (phi - 1) / (root + 1) / root, 1 + 1 / root
+    return float(scale * low**2), float(scale * high**2)
 
 
 def atom(ratio: Number) -> float:
@@ -55,18 +57,23 @@ def cdf(x: object, ratio: Number, variance: Number = 1.0) -> np.ndarray:
 
     With a and b the ``edges``, s = √((x − a)(b − x)), for x between them
 
-        F(x) = atom + φ [s + (a + b) arctan √((x − a)/(b − x)) − 2√(ab) arctan √(b(x − a)/(a(b − x)))] / (2π v)
+        F(x) = atom + φ [s + (√b − √a)² arctan √((x − a)/(b − x))
+                         − 2√(ab) arctan((√b − √a)s/(√a(b − x) + √b(x − a)))] / (2πv)
 
-    which is the integral of ``density``, to about 1e-15 absolutely, not relatively near a.
+    which is the integral of ``density``, absolutely to about 1e-15 max(1, √φ), what rounding of x
+    makes of it, not relatively near a.
 
     >>> cdf([-1.0, 0.0, 100.0], ratio=0.25).tolist(), float(cdf(1.0, ratio=1.0).round(6))
     ([0.0, 0.75, 1.0], 0.608998)
-    """  # noqa: E501 - one formula
+    """
     low, high = edges(ratio, variance)
     points = _checks.array("x", x, None)
-    below, above = np.sqrt(np.maximum([points - low, high - points], 0.0))
-    part = below * above + (low + high) * np.arctan2(below, above)
-    part -= 2 * np.sqrt(low * high) * np.arctan2(np.sqrt(high) * below, np.sqrt(low) * above)
+    sides, (a, b) = np.maximum([points - low, high - points], 0.0), np.sqrt([low, high])
+    gap = 2 * np.sqrt(variance) * min(1.0, 1 / np.sqrt(ratio))  # √b − √a, without cancellation
+    left, right = sides / sides.sum(axis=0) * gap * (a + b)  # their sum is b − a to rounding
+    both = np.sqrt(left * right)
+    part = both + gap**2 * np.arctan2(np.sqrt(left), np.sqrt(right))
+    part -= 2 * a * b * np.arctan2(gap * both, a * right + b * left)
     mass = np.clip(ratio * part / (2 * np.pi * variance), 0.0, 1 - atom(ratio))
     inside = np.where(points >= high, 1 - atom(ratio), np.where(points > low, mass, 0.0))
     return np.asarray(inside + np.where(points >= 0, atom(ratio), 0.0))
@@ -97,10 +104,22 @@ def stieltjes(z: object, ratio: Number, variance: Number = 1.0) -> np.ndarray:
     low, high = edges(ratio, variance)
     try:
         point = np.array(z, dtype=complex)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise _checks.InputError(f"z={z!r} is not allowed: z must be complex numbers") from error
     if not np.all(np.isfinite(point)):
         raise _checks.InputError(f"z={_checks.shown(z)} is not allowed: z must be finite")
     # a product of two roots is cut along the support only
-    root = np.sqrt(point - low) * np.sqrt(point - high)
-    return np.asarray((variance * (ratio - 1) + ratio * (root - point)) / (2 * variance * point))
+    root = ratio * np.sqrt(point - low) * np.sqrt(point - high)
+    middle = variance * (ratio - 1) - ratio * point
+    # of the two forms of a root of a quadratic equation the one in which nothing cancels
+    alike = (middle * root.conj()).real > 0
+    if np.any((point == 0) & (alike | (ratio <= 1))):
+        raise _checks.InputError(
+            f"z={_checks.shown(z)} is not allowed: z must not be 0, where m is infinite, unless "
+            "ratio > 1"
+        )
+    above, below = (
+        np.where(alike, middle + root, 2 * ratio),
+        np.where(alike, 2 * variance * point, middle - root),
+    )
+    return np.asarray(above / below)

@@ -2,8 +2,10 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from sgdlimits import _checks
 from sgdlimits._errors import InputError
@@ -53,8 +55,9 @@ def fisher_consistent(loss: PopulationLoss) -> Assumption:
         dm/dt = −(1 − m²) φ'(m),
 
     ends at m = 1 from every start with m > 0. Where it fails, flow from the equator stops at the
-    first zero of φ'. It is looked at on a grid: below m = ½ the series of φ'(m)/m^(k−1), k the
-    information exponent, with a bound for what it leaves out; above ½ φ' itself up to m = 0.99.
+    first zero of φ'. It is looked at on a grid, and where it is largest between its points: below
+    m = ½ the series of φ'(m)/m^(k−1), k the information exponent, with a bound for what it leaves
+    out; above ½ φ' itself up to m = 0.99.
 
     Source: J24 Definition 11.7 and Remark 11.8, which says Assumption A for B.
 
@@ -70,11 +73,9 @@ def fisher_consistent(loss: PopulationLoss) -> Assumption:
     if found.status != DEFINED:
         holds = None if found.status == "undecided" else False
         return Assumption(name, holds, 0.0, float("nan"), repr(found))
-    points = np.linspace(0.0, NEAR, GRID), np.linspace(NEAR, 0.99, GRID)
-    near = [_divided(loss, float(m), found) for m in points[0]]
-    far = [tuple(map(float, loss.slope(float(m)))) for m in points[1]]
-    values, errors = np.array([*near, *far]).T
-    overlaps = np.concatenate(points)
+    near = _seen(lambda m: _divided(loss, m, found), 0.0, NEAR)
+    far = _seen(lambda m: tuple(map(float, loss.slope(m))), NEAR, 0.99)
+    overlaps, values, errors = np.array([*near, *far]).T
     worst = float(values.max())
     k = found.exponent
     grid = f"at {len(overlaps)} overlaps up to 0.99, φ'/m^{k - 1} below {NEAR:g}"
@@ -167,6 +168,21 @@ def _(loss: TeacherStudent, extra: float) -> Assumption:
         f"{len(OVERLAPS)} overlaps"
     )
     return Assumption(_A, True, None, worst, reason)
+
+
+def _seen(
+    slope: Callable[[float], tuple[float, float]], low: float, high: float
+) -> list[tuple[float, float, float]]:
+    """Overlaps, slopes and their errors: on a grid, and at the top between points of it."""
+    grid = [float(m) for m in np.linspace(low, high, GRID)]
+    seen = [(m, *slope(m)) for m in grid]
+    padded = [-np.inf, *(value for _, value, _ in seen), -np.inf]
+    for i in range(GRID):
+        if padded[i + 1] >= max(padded[i], padded[i + 2]):
+            ends = grid[max(i - 1, 0)], grid[min(i + 1, GRID - 1)]
+            top = float(minimize_scalar(lambda m: -slope(m)[0], bounds=ends, method="bounded").x)
+            seen.append((top, *slope(top)))
+    return sorted(seen)
 
 
 def _divided(loss: PopulationLoss, m: float, found: InformationExponent) -> tuple[float, float]:
