@@ -40,15 +40,20 @@ def tangent_kernel() -> Iterator[Row]:
     with jax.enable_x64(True):
         on_device = jax.tree.map(jnp.asarray, (weights, X))
         theirs = jax.jit(from_gradients).lower(*on_device).compile()
-        size = theirs.memory_analysis().temp_size_in_bytes
+        size = _scratch(theirs)
         expected, slow = _timed(lambda: np.asarray(theirs(*on_device)), 1)
         ours = jax.jit(lambda w, x: network.tangent_kernel_of(w, x, x)).lower(*on_device).compile()
-        small = ours.memory_analysis().temp_size_in_bytes
+        small = _scratch(ours)
     found, fast = _timed(lambda: network.tangent_kernel(weights, X), REPEATS)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
     what = f"tangent kernel, {INPUTS} inputs, 3 layers of {WIDTH}: gradients / ours"
     yield Row(f"{what}, time", slow / fast, 10.0, True)
     yield Row(f"{what}, memory ({small / 1e6:.0f} MB)", size / small, 10.0, True)
+
+
+def _scratch(program: Any) -> int:
+    """Bytes that a compiled program needs beside its arguments and its result."""
+    return int(program.memory_analysis().temp_size_in_bytes)
 
 
 def _timed(compute: Callable[[], np.ndarray], repeats: int) -> tuple[np.ndarray, float]:

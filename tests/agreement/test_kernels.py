@@ -1,5 +1,7 @@
 """Kernels of infinite width against networks, as width grows; the flow against training."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ X = np.random.default_rng(0).standard_normal((6, 4))
 WIDTHS = (32, 128, 512)
 
 
-def slope(gaps: list[float]) -> float:
+def slope(gaps: list[Any]) -> float:
     return float(np.polyfit(np.log(WIDTHS), np.log(gaps), 1)[0])
 
 

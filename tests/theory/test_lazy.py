@@ -86,7 +86,7 @@ def test_without_the_assumption_nothing_is_promised() -> None:
 )
 def test_wrong_input(arguments: dict[str, float], message: str) -> None:
     with pytest.raises(sl.InputError, match=message):
-        lazy.guarantee(**(RIGHT | arguments))  # type: ignore[arg-type]
+        lazy.guarantee(**(RIGHT | arguments))
 
 
 def test_wrong_flows() -> None:

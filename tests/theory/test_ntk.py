@@ -1,5 +1,7 @@
 """Kernels of infinite width: closed forms, series and brute force; the flow that they drive."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -65,7 +67,7 @@ def test_series_is_the_closed_form_within_its_error(name: str, depth: int) -> No
 
 
 @pytest.mark.parametrize("activation", ["relu", "erf", jnp.tanh])
-def test_kernels_are_kernels(activation: object) -> None:
+def test_kernels_are_kernels(activation: Any) -> None:
     """Symmetric, positive, the same for pairs as for all; NTK exceeds NNGP."""
     found = ntk.kernels(X, depth=3, activation=activation, bias=0.1)
     crossed = ntk.kernels(X, Z, depth=3, activation=activation, bias=0.1)

@@ -69,7 +69,7 @@ class Network:
         [(5, 3), (5, 5), (1, 5)]
         """
         rng = np.random.default_rng(_checks.integer("seed", seed, least=0))
-        sizes = [self.dim, *[self.width] * (int(self.depth) - 1), self.outputs]
+        sizes = [int(self.dim), *[int(self.width)] * (int(self.depth) - 1), int(self.outputs)]
         return [
             (rng.standard_normal((after, before)), rng.standard_normal(after))
             for before, after in pairwise(sizes)
@@ -177,7 +177,7 @@ class Network:
         names = ("fit", "prediction", "loss", "motion", "kernel_change")
         columns = map(np.array, zip(*rows, strict=True))
         statistics = dict(zip(names, columns, strict=True))
-        dims = dict.fromkeys(names, ("time",))
+        dims: dict[str, tuple[str, ...]] = {"loss": ("time",), "kernel_change": ("time",)}
         dims |= {"fit": ("time", "sample"), "prediction": ("time", "test")}
         dims |= {"motion": ("time", "layer")}
         coords = {"time": eta * marks, "sample": np.arange(len(X)), "test": np.arange(len(Z))}
@@ -189,7 +189,9 @@ class Network:
     def _values(self, weights: Weights, X: np.ndarray) -> Array:
         return _forward(weights, X, float(self.bias), _elementwise(self.activation))
 
-    def tangent_kernel_of(self, weights: Weights, X: Array, Z: Array) -> Array:
+    def tangent_kernel_of(
+        self, weights: Weights, X: Array | np.ndarray, Z: Array | np.ndarray
+    ) -> Array:
         """The same for JAX arrays, within a function that is compiled; always with four axes."""
         return _tangent(weights, X, Z, float(self.bias), _elementwise(self.activation))
 

@@ -147,7 +147,7 @@ def scalings(
         σ_max ≲ α(√n + √d),              L ≲ α√(d/m)(√n + √d)
 
     with high probability for f(x) = (α/√m) Σ_j b_j σ(⟨w_j, x⟩), b_j = ±1, w_j on the unit sphere,
-    x ~ N(0, I_d), y sub-Gaussian, if md ≳ n log n and n ≲ d^k, where the Hermite coefficients of σ
+    x ~ N(0, I_d), y sub-Gaussian, if md ≳ n log n and n ≲ dᵏ, where the Hermite coefficients of σ
     up to order k do not vanish.
 
     Args:

@@ -265,11 +265,11 @@ def _refused(activation: Activation, rule: str) -> _checks.InputError:
 
 
 def _times(value: Numbers) -> np.ndarray:
-    """Times from 0 to infinity, infinity included."""
+    """Times from 0 to ∞, both included."""
     try:
         given = np.asarray(value, float)
     except (TypeError, ValueError):
-        given = np.zeros(0)  # whatever it is, the next line says what is wrong with it
+        given = np.zeros(0)  # whatever it is, the next check says what is wrong with it
     if np.any(np.isposinf(given)):
         _inputs.vector("times", np.where(np.isposinf(given), 0.0, given))
     else:

@@ -35,8 +35,9 @@ def limits(activation: str) -> tuple[np.ndarray, np.ndarray]:
 
     known: Any = jnp.tanh if activation == "tanh" else activation
     pairs = on_circle(ANGLES[:1]), on_circle(ANGLES)
-    ntk = THEORY.kernels(*pairs, depth=DEPTH, activation=known, bias=BIAS).ntk.value[0]
-    return ntk, THEORY.kernels(*pairs, activation=known).nngp.value[0]
+    tangent = THEORY.kernels(*pairs, depth=DEPTH, activation=known, bias=BIAS).ntk.value
+    features = THEORY.kernels(*pairs, activation=known).nngp.value
+    return np.asarray(tangent[0]), np.asarray(features[0])
 
 
 @experiment(
