@@ -169,10 +169,9 @@ def phases(
     kept = _solve(lanes, b, t, parts, True, tolerance, _Together(gap))
     statistics = {"together": kept[..., 0].T, "norm_error": kept[..., 1].max(axis=1)}
     dims = {"together": ("inverse_temperature", "time"), "norm_error": ("time",)}
-    attrs = _attributes(inverse_temperature, *X.shape[:2], parts, True)
-    return results.build(
-        statistics, dims, {"inverse_temperature": b, "time": t}, attrs | {"close": gap}
-    )
+    n, d = X.shape
+    attrs = _attributes(inverse_temperature, n, d, parts, True) | {"close": gap}
+    return results.build(statistics, dims, {"inverse_temperature": b, "time": t}, attrs)
 
 
 @double_precision

@@ -21,6 +21,7 @@ SADDLES = {
     "two poles": np.array([[0.0, 0, 1], [0, 0, -1], [0, 0, 1], [0, 0, -1]]),
 }
 AWAY = 1e-7  # of the start, from a saddle
+SOLVED = 1e-6  # error of inner products: the tolerance of a step is 1e-9
 LEAVING = (8.0, 11.0)  # times between which it is left
 SNAPSHOTS = (0.0, 3.0, 30.0, 300.0)  # of histograms
 
@@ -133,7 +134,8 @@ class AttentionClusters(Settings):
         for beta, part in data["equal"].groupby("inverse_temperature"):
             gap = float(abs(part.products - part.expected).max())
             name = f"orthonormal particles, β = {beta:g}: largest distance of a product to γ"
-            results.append(checks.exact(name, gap, 0.0, 1e-6))
+            results.append(checks.exact(name, gap, 0.0, SOLVED))
+            results += self.rates(float(beta), part)
         for beta, part in data["energies"].groupby("inverse_temperature"):
             part = part.squeeze()
             name = f"E at β = {beta:g}: largest fall in a step, of its rise"
@@ -168,6 +170,27 @@ class AttentionClusters(Settings):
         norms = np.linalg.norm(data["sphere"].points, axis=-1)
         name = "sphere: largest distance of a norm from 1"
         return [*results, checks.exact(name, np.abs(norms - 1).max(), 0.0, 1e-8)]
+
+    def rates(self, beta: float, part: xr.Dataset) -> list[Check]:
+        """The exponential rate that holds at all times, of its formula; the one late in time."""
+        times, gaps = part.time.values.ravel(), 1 - part.products.mean("pair").values.ravel()
+        formula = THEORY.decay_rate(0.0, self.particles, beta)
+        kept = (times > 0) & (gaps > SOLVED)
+        measured = np.min(-np.log(gaps[kept]) / times[kept])
+        # the rate grows along the path: its mean up to the first time is between those at the ends
+        first = THEORY.decay_rate(1 - gaps[1], self.particles, beta)
+        allowed = first / formula - 1 + SOLVED / (formula * times[1])
+        name = (
+            f"orthonormal particles, β = {beta:g}: rate λ of 1 − γ(t) ≤ e^(−λt), of 2/(e^β + n − 1)"
+        )
+        said = f"λ is {formula:.3g}"
+        results = [checks.exact(name, measured / formula, 1.0, allowed, note=said)]
+        late = np.flatnonzero(kept & (gaps < 1e-3))
+        if len(late) > 1:
+            fall = np.log(gaps[late[0]] / gaps[late[-1]]) / (times[late[-1]] - times[late[0]])
+            name = f"orthonormal particles, β = {beta:g}: rate late in time"
+            results.append(checks.exact(name, fall, 2.0, 0.01))
+        return results
 
     def draw(self, data: Data) -> Figure:
         """Paths on the sphere, clusters and products; the closed forms."""
