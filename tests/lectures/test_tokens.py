@@ -18,7 +18,7 @@ def test_uniform_points_are_on_the_sphere_and_do_not_depend_on_the_number_of_run
 
 def test_huge_and_tiny_points_have_directions() -> None:
     np.testing.assert_allclose(
-        tokens.on_sphere([[3e200, 4e200], [0, 1e-290]]), [[0.6, 0.8], [0, 1]]
+        tokens.on_sphere([[3e200, 4e200], [0, 1e-290]]), np.array([[0.6, 0.8], [0, 1]])
     )
 
 

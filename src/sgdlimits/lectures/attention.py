@@ -169,10 +169,9 @@ def phases(
     kept = _solve(lanes, b, t, parts, True, tolerance, _Together(gap))
     statistics = {"together": kept[..., 0].T, "norm_error": kept[..., 1].max(axis=1)}
     dims = {"together": ("inverse_temperature", "time"), "norm_error": ("time",)}
-    attrs = _attributes(inverse_temperature, *X.shape, parts, True)
-    return results.build(
-        statistics, dims, {"inverse_temperature": b, "time": t}, attrs | {"close": gap}
-    )
+    n, d = X.shape
+    attrs = _attributes(inverse_temperature, n, d, parts, True) | {"close": gap}
+    return results.build(statistics, dims, {"inverse_temperature": b, "time": t}, attrs)
 
 
 @double_precision
@@ -194,9 +193,8 @@ def velocity(
     """
     X = on_sphere(points)
     parts = _parts(X.shape[-1], query, key, value, feed_forward)
-    b = _temperatures(inverse_temperature)
-    _refuse_overflow(b, parts, normalised)
-    b = float(_checks.array("inverse_temperature", inverse_temperature, ()))
+    b = _checks.nonnegative("inverse_temperature", inverse_temperature)
+    _refuse_overflow(np.array(b), parts, normalised)
     one = jnp.vectorize(lambda x: _velocity(x, b, parts, normalised), signature="(n,d)->(n,d)")
     return np.asarray(one(X))
 
@@ -265,7 +263,7 @@ def _solve(
 
 @compiled
 def _program(
-    lanes: Array, temperatures: Array, times: Array, parts: _Parts, tolerance: Array,
+    lanes: Any, temperatures: Any, times: Any, parts: _Parts, tolerance: Any,
     softmax: bool, save: Callable[[Array], Array],
 ) -> tuple[Array, Array]:  # fmt: skip
     """All lanes with one common step, so that their products with matrices are one."""

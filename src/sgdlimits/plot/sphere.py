@@ -8,8 +8,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
+from PIL import Image
 
 from sgdlimits import _checks
 from sgdlimits._types import Number, WholeNumber
@@ -20,6 +22,7 @@ from sgdlimits.results import replacing
 _TAIL = 12  # frames that the trace behind a particle lasts
 _HOLD = 12  # frames for which the last picture stays
 _LIMB = 1.06  # half the width of the picture, in radii
+_HUES = [style.PALETTE[c] for c in ("blue", "vermillion", "green", "orange", "purple")]
 _Parts = dict[str, Any]  # what is moved from frame to frame, by name
 
 
@@ -53,9 +56,10 @@ def sphere(
         _place(parts, points[: last + 1], angle)
         start = _turned(points[0], angle)
         front = start[:, 2] >= 0
+        edges: Any = np.array(parts["colours"])[front]
         panel.scatter(
-            *start[front, :2].T, s=26, facecolors="white", zorder=3,
-            edgecolors=np.array(parts["colours"])[front], linewidths=1.1,
+            start[front, 0], start[front, 1], s=26, facecolors="white", zorder=3,
+            edgecolors=edges, linewidths=1.1,
         )  # fmt: skip
         if axes is None:
             style.put_caption(figure, f"{points.shape[1]} particles · t = {times[last]:.4g}")
@@ -108,12 +112,24 @@ class _Gif(PillowWriter):
 
     def finish(self) -> None:
         pictures: Any = [frame.convert("RGB") for frame in self._frames]  # type: ignore[attr-defined]
-        palette = pictures[-1].quantize(256)  # one for all, without dithering: nothing flickers
-        first, *others = [picture.quantize(palette=palette, dither=0) for picture in pictures]
+        palette = Image.new("P", (1, 1))
+        palette.putpalette(_colours().astype(np.uint8).ravel().tolist())
+        # the same colours in all, without dithering: nothing flickers
+        first, *others = [
+            picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures
+        ]
         first.save(
             self.outfile, format="GIF", save_all=True, append_images=others,
             duration=int(1000 / self.fps), loop=0,
         )  # fmt: skip
+
+
+def _colours() -> np.ndarray:
+    """At most 256 colours, red, green and blue to 255: greys, and all hues from pale to full."""
+    greys = np.repeat(np.linspace(0, 255, 96)[:, None], 3, axis=1)
+    depth = np.linspace(0.05, 1, 32)[:, None]
+    hues = [255 * depth * np.array(to_rgb(hue)) + 236 * (1 - depth) for hue in _HUES]
+    return np.concatenate([greys, *hues])
 
 
 def _points(path: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
@@ -149,8 +165,7 @@ def _empty(panel: Axes, count: int) -> _Parts:
         centre = (-offset, offset)
         panel.add_patch(Circle(centre, radius, facecolor=str(grey), edgecolor="none", zorder=0))
     panel.add_patch(Circle((0, 0), 1, facecolor="none", edgecolor="0.55", lw=0.9, zorder=0.5))
-    hues = [style.PALETTE[c] for c in ("blue", "vermillion", "green", "orange", "purple")]
-    colours = [hues[i % len(hues)] for i in range(count)]
+    colours = [_HUES[i % len(_HUES)] for i in range(count)]
     tails = {
         side: [panel.plot([], [], color=c, lw=1.2, alpha=alpha, zorder=z)[0] for c in colours]
         for side, alpha, z in (("far", 0.15, 1), ("near", 0.6, 2))

@@ -21,6 +21,7 @@ SADDLES = {
     "two poles": np.array([[0.0, 0, 1], [0, 0, -1], [0, 0, 1], [0, 0, -1]]),
 }
 AWAY = 1e-7  # of the start, from a saddle
+SOLVED = 1e-6  # error of inner products: the tolerance of a step is 1e-9
 LEAVING = (8.0, 11.0)  # times between which it is left
 SNAPSHOTS = (0.0, 3.0, 30.0, 300.0)  # of histograms
 
@@ -77,8 +78,8 @@ class AttentionClusters(Settings):
 
     def equal(self, beta: float, seed: int | None = None) -> xr.Dataset:
         """Products of orthonormal particles, or of random ones, over time, and the closed form."""
-        times = np.append(0.0, np.geomspace(0.05, 20 + 2 * np.exp(min(beta, 9.0)), self.points))
-        start = np.eye(self.particles)
+        times = np.append(0.0, np.geomspace(0.05, 20 + 2 * np.exp(beta), 4 * self.points))
+        start = np.eye(self.particles, max(self.particles, self.dim))
         if seed is not None:
             start = TOKENS.uniform(self.particles, self.dim, seed=seed)[0]
         path = FLOW.flow(start, times, inverse_temperature=beta)
@@ -133,7 +134,8 @@ class AttentionClusters(Settings):
         for beta, part in data["equal"].groupby("inverse_temperature"):
             gap = float(abs(part.products - part.expected).max())
             name = f"orthonormal particles, β = {beta:g}: largest distance of a product to γ"
-            results.append(checks.exact(name, gap, 0.0, 1e-6))
+            results.append(checks.exact(name, gap, 0.0, SOLVED))
+            results += self.rates(float(beta), part)
         for beta, part in data["energies"].groupby("inverse_temperature"):
             part = part.squeeze()
             name = f"E at β = {beta:g}: largest fall in a step, of its rise"
@@ -169,6 +171,27 @@ class AttentionClusters(Settings):
         name = "sphere: largest distance of a norm from 1"
         return [*results, checks.exact(name, np.abs(norms - 1).max(), 0.0, 1e-8)]
 
+    def rates(self, beta: float, part: xr.Dataset) -> list[Check]:
+        """The exponential rate that holds at all times, of its formula; the one late in time."""
+        times, gaps = part.time.values.ravel(), 1 - part.products.mean("pair").values.ravel()
+        formula = THEORY.decay_rate(0.0, self.particles, beta)
+        kept = (times > 0) & (gaps > SOLVED)
+        measured = np.min(-np.log(gaps[kept]) / times[kept])
+        # the rate grows along the path: its mean up to the first time is between those at the ends
+        first = THEORY.decay_rate(1 - gaps[1], self.particles, beta)
+        allowed = first / formula - 1 + SOLVED / (formula * times[1])
+        name = (
+            f"orthonormal particles, β = {beta:g}: rate λ of 1 − γ(t) ≤ e^(−λt), of 2/(e^β + n − 1)"
+        )
+        said = f"λ is {formula:.3g}"
+        results = [checks.exact(name, measured / formula, 1.0, allowed, note=said)]
+        late = np.flatnonzero(kept & (gaps < 1e-3))
+        if len(late) > 1:
+            fall = np.log(gaps[late[0]] / gaps[late[-1]]) / (times[late[-1]] - times[late[0]])
+            name = f"orthonormal particles, β = {beta:g}: rate late in time"
+            results.append(checks.exact(name, fall, 2.0, 0.01))
+        return results
+
     def draw(self, data: Data) -> Figure:
         """Paths on the sphere, clusters and products; the closed forms."""
         figure, panels = sl.plot.panels(2, 3, width=4.3, height=3.6)
@@ -180,7 +203,7 @@ class AttentionClusters(Settings):
             mean = circle.clusters.sel(inverse_temperature=beta).mean("run")
             second.plot(mean.time[1:], mean[1:], color=colour, label=rf"$\beta={beta:g}$")
         second.set(xscale="log", yscale="log", xlabel="time $t$", ylabel="clusters, mean of runs")
-        plain(second.yaxis, (1, 2, 3, 5, 10, 20, 30))
+        plain(second.yaxis, [k for k in (1, 2, 3, 5, 10, 20, 30) if k <= self.particles])
         second.set_title(f"clusters on the circle, $n={self.particles}$")
         second.legend()
         self.histograms(third, circle.products.isel(inverse_temperature=-1))
@@ -194,16 +217,16 @@ class AttentionClusters(Settings):
             fourth.fill_between(drawn.time, low, high, color=colour, alpha=0.2, lw=0)
             mean = known.products.mean("pair")
             label = rf"$\beta={beta:g}$"
-            fourth.plot(known.time[::3], mean[::3], "o", ms=4, color=colour, label=label)
+            fourth.plot(known.time[::12], mean[::12], "o", ms=4, color=colour, label=label)
             theory = "theory" if number == 0 else None
             fourth.plot(known.time, known.expected, "k", lw=1.1, label=theory)
         fourth.set(xscale="log", xlim=(0.05, None), xlabel="time $t$")
         fourth.set_ylabel(r"$\langle x_i,x_j\rangle$")
         fourth.set_title("orthonormal particles keep equal angles")
         fourth.legend(loc="center right")
-        text = f"bands: 90 % of pairs,\nrandom start, $d={self.dim}$"
+        text = f"bands: 90 %\nof pairs, random\nstart, $d={self.dim}$"
         fourth.text(
-            0.98, 0.1, text, transform=fourth.transAxes, ha="right", color="0.3", fontsize=9
+            0.99, 0.04, text, transform=fourth.transAxes, ha="right", color="0.3", fontsize=9
         )
         self.lives(fifth, data)
         self.rises(sixth, data["energies"])
@@ -232,21 +255,24 @@ class AttentionClusters(Settings):
             panel.plot(fine, times, color=colour)
             panel.plot(
                 found.inverse_temperature, found.expected, "o", color=colour,
-                label=f"two clusters, share {share:g}: run, and theory",
+                label=f"two clusters, share {share:g}",
             )  # fmt: skip
         lives = several(data["circle"])
         look: Any = {
             "color": "0.35",
-            "label": "circle: more than one cluster (dotted: end of runs)",
+            "label": "random start on the circle",
         }
         for beta in self.betas:
             values = lives.sel(inverse_temperature=beta)
             panel.plot(np.full(len(values), beta), values, "k.", ms=4, alpha=0.35)
         panel.plot(self.betas, lives.median("run"), "D", ms=6, **look)
         panel.axhline(self.horizon, color="0.6", lw=0.8, ls=":")
-        panel.set(yscale="log", xlabel=r"inverse temperature $\beta$", ylabel="time")
+        panel.text(
+            8.2, self.horizon, "end of runs", color="0.4", ha="right", va="bottom", fontsize=9
+        )
+        panel.set(yscale="log", ylim=(1, 2e8), xlabel=r"inverse temperature $\beta$", ylabel="time")
         panel.set_title("metastable: life grows like $e^{c\\beta}$")
-        panel.legend(fontsize=9, loc="upper left")
+        panel.legend(title="runs (marks), theory (lines)", loc="upper left")
 
     def rises(self, panel: Axes, energies: xr.Dataset) -> None:
         """Energies from 0 to 1 of their rise, with the integral of the rate on top."""
@@ -287,7 +313,7 @@ def several(circle: xr.Dataset) -> xr.DataArray:
     return circle.time.where(circle.clusters > 1).max("time")
 
 
-def plain(axis: Any, values: tuple[float, ...]) -> None:
+def plain(axis: Any, values: list[int]) -> None:
     """These values on a logarithmic axis, as they are said."""
     axis.set_ticks(values, [f"{value:g}" for value in values])
     axis.set_ticks([], minor=True)
