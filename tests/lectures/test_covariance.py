@@ -129,7 +129,7 @@ def test_transforms_need_a_spectrum_and_numbers() -> None:
         with pytest.raises(sl.InputError, match="spectrum must be a Dataset with eigenvalues"):
             covariance.transforms(spectrum, 1j)  # type: ignore[arg-type]
     for z in ("a", [["a"]], {}, [[1j]]):
-        with pytest.raises(sl.InputError, match="^z"):
+        with pytest.raises(sl.InputError, match=r"^z"):
             covariance.transforms(covariance.spectra(3, 4), z)  # type: ignore[arg-type]
 
 
