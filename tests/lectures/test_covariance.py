@@ -124,6 +124,15 @@ def test_transforms_need_points_off_the_axis() -> None:
         covariance.transforms(covariance.spectra(3, 4), [1.0, 1j])
 
 
+def test_transforms_need_a_spectrum_and_numbers() -> None:
+    for spectrum in (1.0, {}, covariance.spectra(3, 4).drop_vars("eigenvalues")):
+        with pytest.raises(sl.InputError, match="spectrum must be a Dataset with eigenvalues"):
+            covariance.transforms(spectrum, 1j)  # type: ignore[arg-type]
+    for z in ("a", [["a"]], {}, [[1j]]):
+        with pytest.raises(sl.InputError, match=r"^z"):
+            covariance.transforms(covariance.spectra(3, 4), z)  # type: ignore[arg-type]
+
+
 def test_matrices_must_be_square_and_symmetric() -> None:
     with pytest.raises(sl.InputError, match="matrix must be symmetric"):
         resolvents.quadratic_form_variance([[1.0, 2.0], [0.0, 1.0]], 3.0)
@@ -133,3 +142,6 @@ def test_matrices_must_be_square_and_symmetric() -> None:
         resolvents.deviation_bound(-0.1, 10, 1.0, 1.0)
     with pytest.raises(sl.InputError, match="matrix"):
         covariance.quadratic_forms(np.ones((2, 3)))
+    for number in (1.0, np.array(1.0), None):
+        with pytest.raises(sl.InputError, match="matrix"):
+            covariance.quadratic_forms(number)  # type: ignore[arg-type]

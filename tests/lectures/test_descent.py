@@ -1,5 +1,7 @@
 """Gradient descent and its flow find what theory says, from any start and at any time."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -133,8 +135,8 @@ def test_wrong_input(arguments: dict[str, object], message: str) -> None:
         descent.gradient_descent(**(right | arguments))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("times", [[], [1.0, 1.0], [-1.0, 1.0], [1.0, np.inf]])
-def test_wrong_times(times: list[float]) -> None:
+@pytest.mark.parametrize("times", [[], [1.0, 1.0], [-1.0, 1.0], [1.0, np.inf], 1.0, None])
+def test_wrong_times(times: Any) -> None:
     with pytest.raises(sl.InputError, match=r"^times"):
         descent.gradient_flow([[1.0]], [1.0], times=times)
 

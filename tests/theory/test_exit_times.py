@@ -434,3 +434,11 @@ def test_laws_that_do_not_exist_are_told_in_words() -> None:
         pr.exit_law(100, step=0.05).quantile(1.0)
     with pytest.raises(ValueError, match=r"start=0.1 is not allowed.*'random'"):
         pr.exit_time_offset(step=0.05, average="diffusive", start=0.1)  # type: ignore[arg-type]
+
+
+def test_huge_starts_and_widths_that_are_arrays_are_told() -> None:
+    with pytest.raises(ValueError, match=r"start=1e\+300 is not allowed"):
+        pr.exit_time(3000, step=0.05, average="diffusive", start=1e300)
+    for width in (np.zeros((2, 2)), np.zeros((0, 2))):
+        with pytest.raises(ValueError, match="width="):
+            pr.overparametrization_gain(0.5, width)  # type: ignore[arg-type]

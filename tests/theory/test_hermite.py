@@ -331,6 +331,18 @@ def test_moment_bounds() -> None:
     assert "is not decided" in repr(between)
 
 
+@pytest.mark.parametrize(
+    ("power", "holds"), [(0.4, False), (0.7, False), (0.8, None), (0.86, None), (0.95, True)]
+)
+@pytest.mark.parametrize("place", [0.0, 0.3])
+def test_moments_of_slopes_at_a_cusp(power: float, holds: bool | None, place: float) -> None:
+    """|z|^r has a slope with moments of order q for q(1 − r) < 1: of order 4 up to r > ¾."""
+    loss = HERMITE.teacher_student("relu", lambda z: np.abs(z - place) ** power)
+    told = HERMITE.moment_bounds(loss)
+    assert told.holds is holds
+    assert holds or f"|z − {place:.4g}|" in repr(told)
+
+
 def test_noise_along_the_signal() -> None:
     """E⟨∇H, θ⟩² for squares at m = 0: 16 E[s²(s² − a²)²a²] = 16·(15·1 − 2·9 + 15) = 192."""
     told = HERMITE.moment_bounds(HERMITE.teacher_student("square"))
@@ -381,6 +393,8 @@ def test_printed_lower_bound_is_none() -> None:
         (3, "be one of 'erf', 'relu'"),
         ("sigmoid", "be one of 'erf', 'relu'"),
         (lambda z: z[:2], r"it maps shape \(3,\) to float64 of shape \(2,\)"),
+        (lambda z: z[:3], "acts elementwise; its values at .* change if it is given 7 points"),
+        (lambda z: z - z.mean(), "acts elementwise; its values at .* change"),
         (lambda z: z + 1j, "returns real numbers"),
         (lambda z: z.nothing, "it raises AttributeError"),
         (lambda z: np.exp(z**2 / 2), "have a finite norm"),

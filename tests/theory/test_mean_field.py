@@ -125,6 +125,17 @@ def test_density_warns_at_the_border() -> None:
         solve_density(flow, start_density(10, farthest=0.5, overlap_cells=20), time=1.0, points=2)
 
 
+def test_a_grid_that_misses_the_law_is_told() -> None:
+    for grid in ({"farthest": 1e-9}, {"signal": 1e9}, {"largest": 0.01}):
+        with pytest.raises(sl.InputError, match="must hold 80% of the law or more, and hold"):
+            start_density(10, **grid)
+
+
+def test_no_time_at_all_is_told() -> None:
+    with pytest.raises(sl.InputError, match="time=0 is not allowed"):
+        MeanField().solve(particles(2), time=0)
+
+
 def test_poor_nodes_are_told() -> None:
     flow = MeanField(activation="relu", teacher_gram=GRAM, nodes=16)
     with pytest.warns(RuntimeWarning, match="raise nodes"):

@@ -83,3 +83,8 @@ def test_what_is_no_transform(transform: stieltjes.Transform) -> None:
 def test_an_empty_interval() -> None:
     with pytest.raises(sl.InputError, match=r"high=1.0 is not allowed: high must be above low=2.0"):
         stieltjes.mass(partial(mp.stieltjes, ratio=1.0), 2.0, 1.0)
+
+
+def test_no_points_are_told() -> None:
+    with pytest.raises(sl.InputError, match=r"x=\[\] is not allowed"):
+        stieltjes.density(lambda z: -1 / z, [])

@@ -58,7 +58,19 @@ def transforms(spectrum: xr.Dataset, z: complex | Sequence[complex] | np.ndarray
     >>> transforms(spectra(2, 50, runs=3), [1j, 2j]).shape
     (3, 2)
     """
-    points = np.atleast_1d(np.asarray(z, dtype=complex))
+    if not isinstance(spectrum, xr.Dataset) or "eigenvalues" not in spectrum:
+        raise _checks.InputError(
+            f"spectrum={spectrum!r} is not allowed: spectrum must be a Dataset with eigenvalues, "
+            "from spectra"
+        )
+    try:
+        points = np.atleast_1d(np.asarray(z, dtype=complex))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _checks.InputError(f"z={z!r} is not allowed: z must be complex numbers") from error
+    if points.ndim != 1:
+        raise _checks.InputError(
+            f"z has shape {points.shape}, which is not allowed: z must be one number or a list"
+        )
     values = spectrum.eigenvalues.values[:, None, :]
     if not np.all(np.isfinite(points)) or np.any(points.imag == 0):
         raise _checks.InputError(
@@ -97,7 +109,11 @@ def quadratic_forms(
     >>> quadratic_forms(np.eye(4), entries="rademacher", runs=2)
     array([0., 0.])
     """
-    A = _checks.array("matrix", matrix, (len(matrix), len(matrix)))
+    A = _checks.array("matrix", matrix, None)
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0:
+        raise _checks.InputError(
+            f"matrix has shape {A.shape}, which is not allowed: matrix must have shape (d, d)"
+        )
     x = draw(entries, (_checks.integer("runs", runs, least=1), len(A)), _rng(seed, 1))
     return np.asarray((np.einsum("ri,ri->r", x @ A, x) - np.trace(A)) / len(A))
 

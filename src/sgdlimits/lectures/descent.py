@@ -114,8 +114,8 @@ def gradient_flow(
     True
     """
     X, y, w = _data(features, targets, loss, start)
-    t = _checks.array("times", times, (len(times),))
-    if len(t) == 0 or t[0] < 0 or t[-1] > _LARGEST or np.any(np.diff(t) <= 0):
+    t = _checks.array("times", times, None)
+    if t.ndim != 1 or len(t) == 0 or t[0] < 0 or t[-1] > _LARGEST or np.any(np.diff(t) <= 0):
         raise _checks.InputError(
             f"times={_checks.shown(t)} is not allowed: times must increase from 0 on, to 1e300"
         )

@@ -122,4 +122,4 @@ def stieltjes(z: object, ratio: Number, variance: Number = 1.0) -> np.ndarray:
         np.where(alike, middle + root, 2 * ratio),
         np.where(alike, 2 * variance * point, middle - root),
     )
-    return np.asarray(above / below)
+    return np.asarray(above / below + 0.0)  # no negative zeros

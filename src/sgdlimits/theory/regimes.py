@@ -40,7 +40,7 @@ class Regime:
     @property
     def fluctuations(self) -> float:
         """√(γ/(dp)): of single runs around the ODE; γ/(p√d) where noise dominates."""
-        return math.sqrt(max(self.corrector, self.corrector**2) / self.dim)
+        return max(math.sqrt(self.corrector), self.corrector) / math.sqrt(self.dim)
 
     @property
     def interaction(self) -> float:

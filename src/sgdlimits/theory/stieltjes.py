@@ -42,6 +42,8 @@ def density(transform: Transform, x: object) -> Estimate:
     (array([0.31830989, 0.27566445, 0.        ]), True)
     """
     points = _checks.array("x", x, None)
+    if points.size == 0:
+        raise _checks.InputError(f"x={x!r} is not allowed: x must be one point or more")
     heights = np.where(points == 0, 1.0, np.abs(points))[..., None] * 0.5 ** np.arange(HALVINGS)
     smoothed = _upper(transform, points[..., None] + 1j * heights).imag / np.pi
     best, error = smoothed[..., 0], np.full(points.shape, np.inf)

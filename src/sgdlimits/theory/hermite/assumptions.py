@@ -20,6 +20,7 @@ from sgdlimits.theory.hermite.teacher import TeacherStudent
 NEAR = 0.5  # below it the slope is summed, divided by its first power, above it integrated
 GRID = 11  # overlaps on either side
 SUM = 100  # coefficients
+CUSP = 0.02  # a power of a cusp is known to this, and so are its multiples
 OVERLAPS = np.linspace(-0.9, 0.9, 5)  # at which noise is measured
 
 
@@ -157,6 +158,16 @@ def _(loss: TeacherStudent, extra: float) -> Assumption:
         if not _has_moment(function, 4.0):
             reason = f"{words} does not settle within |z| <= 38, for {loss.words}"
             return Assumption(_A, False, 0.0, float("inf"), reason)
+    for place, power in _cusps(loss.student):
+        reason = f"g' grows like |z − {place:.4g}|^−{power:.3g} there, where g is {student.name}"
+        apart = abs(float(student(np.array([place]))[0]) - mean) > 1e-2 * loss.student.norm
+        if 4 * power > 1 + CUSP and apart:
+            return Assumption(
+                _A, False, 0.0, float("inf"), f"E(g'(g − E f))⁴ is infinite: {reason}"
+            )
+        if high * power > 1 - CUSP:
+            reason = f"the moment of order {high:g} of g' may be infinite: {reason}"
+            return Assumption(_A, None, None, float("inf"), reason)
     for function in (link, student, slope):
         if not _has_moment(function, high):
             reason = f"the moment of order {high:g} of {function.name} does not settle within 38"
@@ -215,6 +226,21 @@ def _jumps(line: Line) -> np.ndarray:
     """Breaks at which a function is not continuous."""
     below, above = (line.function(line.breaks + side * 1e-8) for side in (-1, 1))
     return np.asarray(line.breaks[np.abs(above - below) > 1e-5 * line.norm])
+
+
+def _cusps(line: Line) -> list[tuple[float, float]]:
+    """Breaks b at which the slope grows like |z − b|^(−power), which quotients round off."""
+    near, nearer = 1e-3, 1e-5
+    found = []
+    for place in map(float, line.breaks):
+        for side in (-1, 1):
+            x = place + side * np.array([0.0, near, nearer])
+            value, *around = line.function(x)
+            rises = np.abs(np.array(around) - value)
+            if np.all(rises > 1e-7 * line.norm):  # flat, but for the error of the place
+                power = 1 - float(np.log(rises[0] / rises[1]) / np.log(near / nearer))
+                found.append((round(place, 9) + 0.0, power))
+    return [(place, power) for place, power in found if power > CUSP]
 
 
 def _has_moment(function: Function, order: float) -> bool:

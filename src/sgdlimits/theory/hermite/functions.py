@@ -12,6 +12,8 @@ from sgdlimits import _checks
 
 BLOCK = 1024  # points in one call: JAX compiles every operation again for every other number
 
+PROBES = np.array([0.25, 0.5, 0.75, -1.25, 2.5, -0.5, 1.75])
+
 
 Link = Callable[[Any], Any]
 """A real function that acts elementwise on NumPy or JAX arrays."""
@@ -62,7 +64,7 @@ def function_of(parameter: str, value: Any) -> Function:
         raise _checks.InputError(f"{parameter}={value!r} is not allowed: {allowed}")
     refused = f"{parameter}={value!r} is not allowed"
     try:
-        output = _values(value, np.array([0.25, 0.5, 0.75]))
+        output, more = (_values(value, PROBES[:count]) for count in (3, len(PROBES)))
     except Exception as error:  # whatever the caller's function raises
         first = (str(error).splitlines() or [""])[0]
         raise _checks.InputError(
@@ -73,6 +75,12 @@ def function_of(parameter: str, value: Any) -> Function:
         raise _checks.InputError(
             f"{refused}: {allowed} that acts elementwise and returns real numbers; it maps shape "
             f"(3,) to {output.dtype} of shape {output.shape}"
+        )
+    alike = more.shape == PROBES.shape and np.allclose(more[:3], output, rtol=1e-6, equal_nan=True)
+    if not alike:
+        raise _checks.InputError(
+            f"{refused}: {allowed} that acts elementwise; its values at {PROBES[:3].tolist()} "
+            f"change if it is given {len(PROBES)} points"
         )
     return Function(getattr(value, "__name__", type(value).__name__), value)
 

@@ -34,7 +34,7 @@ class CriticalSamples:
         return {1: "N", 2: "N log N"}.get(self.exponent, f"N{_power(self.exponent - 1)}")
 
     def __repr__(self) -> str:
-        return f"of the order of {self.law} = {self.samples:.3g} samples in dimension {self.dim:,}"
+        return f"of the order of {self.law} = {self.samples:.3g} samples in dimension {self.dim}"
 
 
 def critical_samples(dim: WholeNumber, exponent: WholeNumber) -> CriticalSamples:

@@ -19,6 +19,7 @@ from sgdlimits.theory.mean_field.particles import Particles, residual, velocity
 from sgdlimits.theory.mean_field.targets import Targets
 from sgdlimits.theory.mean_field.units import Smooth
 
+LEAST_MASS = 0.8  # of the law of random weights, on a grid
 COURANT = 0.4  # below ½ no cell is emptied by both of its faces, and masses stay positive
 LEAVING = 1e-4  # mass in the outermost cells that is worth a warning
 
@@ -35,8 +36,9 @@ def start_density(
     """Masses on a grid of the law of random weights W ~ N(0, I/dim) beside one teacher.
 
     m ~ N(0, P/dim), and dim·q is chi-square with dim − 1 degrees of freedom, P = ``signal`` the
-    teacher's squared norm. The cells are of one size; what is outside of the grid is spread over
-    it, so that masses sum to one.
+    teacher's squared norm. The cells are of one size, and what is narrower than one is spread over
+    it; what is outside of the grid, a fifth at most, is spread over all of it, so that masses
+    sum to one.
 
     Args:
         dim: of the weights.
@@ -57,6 +59,11 @@ def start_density(
     q *= _checks.positive("largest", largest)
     first = np.diff(stats.norm.cdf(m, scale=np.sqrt(_checks.positive("signal", signal) / d)))
     mass = np.outer(first, np.diff(stats.chi2.cdf(d * q, d - 1)))
+    if mass.sum() < LEAST_MASS:
+        raise _checks.InputError(
+            f"farthest={farthest!r} and largest={largest!r} are not allowed: farthest and largest "
+            f"must hold {LEAST_MASS:.0%} of the law or more, and hold {mass.sum():.2g} of it"
+        )
     centres = {"m": (m[1:] + m[:-1]) / 2, "q": (q[1:] + q[:-1]) / 2}
     return xr.DataArray(mass / mass.sum(), centres, ("m", "q"), name="mass")
 

@@ -277,7 +277,7 @@ def _targets(flow: MeanField, finer: int) -> Targets:
 def times_of(time: Any, points: Any, times: Any) -> np.ndarray:
     """Recorded times, from a duration and their number, or as they are given."""
     if times is None:
-        last = _checks.nonnegative("time", time)
+        last = _checks.positive("time", time)
         return np.linspace(0.0, last, _checks.integer("points", points, least=1))
     grid = _checks.array("times", getattr(times, "values", times), None)
     if grid.ndim != 1 or grid.size == 0 or grid[0] < 0 or np.any(np.diff(grid) <= 0):

@@ -69,7 +69,8 @@ class Setting:
                 f"start has shape {m.shape}, which is not allowed: start must be one overlap for "
                 f"all neurons, or {self.width} of them"
             )
-        square = float(np.sum(np.broadcast_to(m, (self.width,)) ** 2))
+        with np.errstate(over="ignore"):  # an infinite square is refused
+            square = float(np.sum(np.broadcast_to(m, (self.width,)) ** 2))
         if not square < 1:
             raise _checks.InputError(
                 f"start={_checks.shown(m)} is not allowed: start must be overlaps of neurons that "

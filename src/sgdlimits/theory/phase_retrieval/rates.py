@@ -108,6 +108,6 @@ def overparametrization_gain(noise: Number, width: Number = math.inf) -> float:
     (6.0, 2.4)
     """
     delta = _checks.nonnegative("noise", noise)
-    infinite = _checks.is_whole(width) or width != math.inf
-    p = float(_checks.integer("width", width, least=1)) if infinite else math.inf
+    infinite = isinstance(width, float) and width == math.inf
+    p = math.inf if infinite else float(_checks.integer("width", width, least=1))
     return (12 + delta) / (2 + delta + 2 / p + 8 / p**2)
