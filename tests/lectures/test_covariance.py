@@ -1,5 +1,7 @@
 """Drawn covariances against the Marchenko–Pastur law and the lemmas behind it."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -125,12 +127,14 @@ def test_transforms_need_points_off_the_axis() -> None:
 
 
 def test_transforms_need_a_spectrum_and_numbers() -> None:
+    spectrum: Any
+    z: Any
     for spectrum in (1.0, {}, covariance.spectra(3, 4).drop_vars("eigenvalues")):
         with pytest.raises(sl.InputError, match="spectrum must be a Dataset with eigenvalues"):
-            covariance.transforms(spectrum, 1j)  # type: ignore[arg-type]
+            covariance.transforms(spectrum, 1j)
     for z in ("a", [["a"]], {}, [[1j]]):
         with pytest.raises(sl.InputError, match=r"^z"):
-            covariance.transforms(covariance.spectra(3, 4), z)  # type: ignore[arg-type]
+            covariance.transforms(covariance.spectra(3, 4), z)
 
 
 def test_matrices_must_be_square_and_symmetric() -> None:

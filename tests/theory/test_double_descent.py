@@ -117,3 +117,9 @@ def test_tiny_ridges() -> None:
     # φλ is no number any more, the variance is
     few = double_descent.variance(1e-12, 1.0, 1e-300)
     assert few == pytest.approx(double_descent.variance(1e-12, 1.0), rel=1e-12)
+
+
+def test_ridges_that_are_too_large_are_told() -> None:
+    with pytest.raises(ValueError, match=r"ridge=1e\+300 is not allowed"):
+        double_descent.risk(1e12, 1.0, 1.0, 1e300)
+    assert double_descent.risk(1e6, 1.0, 1.0, 1e300) == pytest.approx(1.0)

@@ -134,6 +134,11 @@ def mean_variance(samples: WholeNumber, dim: WholeNumber, noise: Number) -> floa
 
 def _root(phi: float, ridge: float) -> float:
     """√(b² + 4λφ), b = φλ + φ − 1: of the equation λ m² + b m − φ = 0 for m(−λ)."""
+    if math.isinf(phi * ridge):
+        raise _checks.InputError(
+            f"ridge={ridge!r} is not allowed: ridge must be so small that ridge times "
+            f"ratio={phi!r} is a number"
+        )
     return math.hypot(phi * ridge + (phi - 1), 2 * math.sqrt(ridge) * math.sqrt(phi))
 
 

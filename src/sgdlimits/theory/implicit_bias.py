@@ -188,7 +188,7 @@ def offset(features: object, labels: object) -> np.ndarray:
         return np.asarray(np.exp(np.minimum(-U @ q, 300.0)))
 
     solution = optimize.minimize(
-        lambda q: float(forces(q).sum() + q @ target),
+        lambda q: float(np.sum(forces(q)) + q @ target),
         start,
         jac=lambda q: target - U.T @ forces(q),
         hess=lambda q: (U.T * forces(q)) @ U,

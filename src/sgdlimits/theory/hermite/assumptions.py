@@ -12,7 +12,7 @@ from sgdlimits._errors import InputError
 from sgdlimits._types import Number
 from sgdlimits.theory.hermite.exponent import DEFINED, InformationExponent, information_exponent
 from sgdlimits.theory.hermite.functions import Function
-from sgdlimits.theory.hermite.line import Line, line_of
+from sgdlimits.theory.hermite.line import Integral, Line, line_of
 from sgdlimits.theory.hermite.losses import MixtureLikelihood, OnlinePCA, PopulationLoss
 from sgdlimits.theory.hermite.plane import over_the_plane
 from sgdlimits.theory.hermite.teacher import TeacherStudent
@@ -75,7 +75,7 @@ def fisher_consistent(loss: PopulationLoss) -> Assumption:
         holds = None if found.status == "undecided" else False
         return Assumption(name, holds, 0.0, float("nan"), repr(found))
     near = _seen(lambda m: _divided(loss, m, found), 0.0, NEAR)
-    far = _seen(lambda m: tuple(map(float, loss.slope(m))), NEAR, 0.99)
+    far = _seen(lambda m: _pair(loss.slope(m)), NEAR, 0.99)
     overlaps, values, errors = np.array([*near, *far]).T
     worst = float(values.max())
     k = found.exponent
@@ -196,6 +196,10 @@ def _seen(
     return sorted(seen)
 
 
+def _pair(slope: Integral) -> tuple[float, float]:
+    return float(slope.value), float(slope.error)
+
+
 def _divided(loss: PopulationLoss, m: float, found: InformationExponent) -> tuple[float, float]:
     """φ'(m)/m^(k−1), the coefficients before k being zero, and its error."""
     k = found.exponent
@@ -206,8 +210,8 @@ def _divided(loss: PopulationLoss, m: float, found: InformationExponent) -> tupl
     if m > 0:
         bound = loss.remainder(m, SUM)
         if not np.isfinite(bound):  # no bound is known: the slope itself
-            value, error = loss.slope(m)
-            return float(value) / m ** (k - 1), float(error) / m ** (k - 1)
+            value, error = _pair(loss.slope(m))
+            return value / m ** (k - 1), error / m ** (k - 1)
         left = bound / m ** (k - 1)
     return float(a.value[k:] @ weights), float(a.error[k:] @ weights) + left
 
