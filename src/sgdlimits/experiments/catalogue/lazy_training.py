@@ -29,7 +29,7 @@ DRIFT = 2  # exponent of 1/α in ‖θ_t − θ̄_t‖
     paper="J24",
     figure="Thms 9.1, 9.2",
     claim="Wide networks or large scales train like their linearisation: what counts is α√m.",
-    tiny={"samples": 5, "steps": 4, "most": 32, "width": 32, "rounds": 1500},
+    tiny={"samples": 5, "steps": 3, "most": 32, "width": 32, "rounds": 1000},
     quick={"steps": 9, "most": 128, "width": 64, "rounds": 2000},
 )
 class LazyTraining(Settings):

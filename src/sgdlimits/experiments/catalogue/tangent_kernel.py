@@ -45,13 +45,13 @@ def limits(activation: str) -> tuple[np.ndarray, np.ndarray]:
     figure="Thms 8.6, 8.7",
     claim="Tangent kernels tend to a limit as width grows, and networks train as kernels do.",
     tiny={"widths": (16, 128), "networks": 12, "times": (0.0, 5.0)},
-    quick={"widths": (16, 64, 256), "networks": 48},
+    quick={"widths": (16, 64, 256), "networks": 100},
 )
 class TangentKernel(Settings):
     """Widths, how many networks, and when they are looked at."""
 
     widths: tuple[int, ...] = setting((16, 64, 256, 512), "widths m, increasing", least=8)
-    networks: int = setting(64, "independent networks of each width", least=10)
+    networks: int = setting(200, "independent networks of each width", least=10)
     times: tuple[float, ...] = setting(
         (0.0, 1.0, 5.0, 25.0, 125.0), "times at which predictions are compared", least=0
     )
