@@ -220,15 +220,13 @@ def test_two_clusters_meet_when_they_should(first: int, beta: float) -> None:
 
 def test_random_particles_in_high_dimension_are_nearly_orthonormal() -> None:
     """Their products follow γ within C √(log d/d): the gap halves from d to 4d."""
-    times, n, beta = np.linspace(0, 8, 41), 8, 1.0
-    expected = theory.equal_products(times, n, beta)
+    times, n = np.linspace(0, 8, 41), 8
+    expected = theory.equal_products(times, n, 1.0)
     gaps = []
     for dim in (64, 1024):
-        found = [
-            tokens.products(attention.flow(X, times, inverse_temperature=beta).points)
-            for X in tokens.uniform(n, dim, runs=4)
-        ]
-        gaps.append(np.max(np.std(np.array(found) - expected[:, None], axis=(0, 2))))
+        path = attention.flow(tokens.uniform(n, dim, runs=4), times, inverse_temperature=1.0)
+        apart = tokens.products(path.points) - expected[:, None]
+        gaps.append(np.max(np.std(apart, axis=(0, 2))))
     assert np.log(gaps[1] / gaps[0]) / np.log(16) == pytest.approx(-0.5, abs=0.1)
 
 
