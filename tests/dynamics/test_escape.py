@@ -32,6 +32,13 @@ def test_phase_retrieval(width: int, step: float) -> None:
         assert found.noise[0, 0] == pytest.approx(variance, rel=1e-9)
 
 
+def test_an_event_that_the_flow_does_not_come_to_is_said_to_be_never() -> None:
+    limit = sl.effective_dynamics(sl.tasks.PhaseRetrieval(noise=0.5), step=0.05)
+    law = limit.escape(equator(1)).exit_time(1000, ("M[0,teacher]", ">", 0.999))
+    assert law.reached == 0
+    assert "never" in repr(law)
+
+
 def test_matrix_pca_whose_equator_moves_with_the_step() -> None:
     """At r² = c the overlap grows at 4(λ − c) with noise 8c²."""
     snr, step = 2.0, 0.8

@@ -79,13 +79,15 @@ class ExitTime:
         return 1 - np.searchsorted(self.times, values, side="right") / len(self.times)
 
     def __repr__(self) -> str:
+        where = f"{self.event} in dimension {self.dim} from {_STARTS[self.start]}"
+        if self.reached == 0:
+            return f"{where}: never, by the flow of the limit"
         part = "" if self.reached == 1 else f", of the {self.reached:.3g} of starts that do"
         known = f" ± {self.error:.2g}" if self.error > 0 else ""
         low, high = self.quantile(0.1), self.quantile(0.9)
         return (
-            f"{self.event} in dimension {self.dim} from {_STARTS[self.start]}: after "
-            f"{self.mean:.4g}{known} on average{part}, between {low:.4g} and {high:.4g} for the "
-            f"middle 80 %; one unit of time is {self.dim / self.step:.4g} samples"
+            f"{where}: after {self.mean:.4g}{known} on average{part}, between {low:.4g} and "
+            f"{high:.4g} for the middle 80 %; one unit of time is {self.dim / self.step:.4g} samples"
         )
 
 
