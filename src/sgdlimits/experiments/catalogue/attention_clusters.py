@@ -106,16 +106,18 @@ class AttentionClusters(Settings):
         return xr.Dataset(described, {"time": times})
 
     def meetings(self, share: float) -> xr.Dataset:
-        """The inner product of two clusters at the time when it should be ``LAST``."""
+        """The inner product of two clusters when it should be ``LAST``, and when it is."""
         first, angle = round(8 * share), np.arccos(FIRST)
         other = [np.cos(angle), np.sin(angle)]
         start = np.array([[1.0, 0.0]] * first + [other] * (8 - first))
 
         def one(beta: float) -> xr.Dataset:
             time = THEORY.meeting_time(beta, FIRST, LAST, share=share)
-            path = FLOW.flow(start, [0.0, time], inverse_temperature=beta, tolerance=1e-12)
-            product = TOKENS.products(path.points).min(axis=1)[1]
-            return xr.Dataset({"expected": time, "product": product})
+            times = time * np.array([0.0, 0.8, 0.9, 0.95, 0.99, 1.0, 1.01, 1.05, 1.1, 1.2])
+            path = FLOW.flow(start, times, inverse_temperature=beta, tolerance=1e-12)
+            products = TOKENS.products(path.points).min(axis=1)
+            measured = np.interp(LAST, products, times)
+            return xr.Dataset({"measured": measured, "product": products[times == time].item()})
 
         return sl.results.over("inverse_temperature", COOLING, one)
 
@@ -254,7 +256,7 @@ class AttentionClusters(Settings):
             found = data["meetings"].sel(share=share)
             panel.plot(fine, times, color=colour)
             panel.plot(
-                found.inverse_temperature, found.expected, "o", color=colour,
+                found.inverse_temperature, found.measured, "o", color=colour,
                 label=f"two clusters, share {share:g}",
             )  # fmt: skip
         lives = several(data["circle"])
