@@ -85,9 +85,10 @@ class ExitTime:
         part = "" if self.reached == 1 else f", of the {self.reached:.3g} of starts that do"
         known = f" ± {self.error:.2g}" if self.error > 0 else ""
         low, high = self.quantile(0.1), self.quantile(0.9)
+        unit = self.dim / self.step
         return (
             f"{where}: after {self.mean:.4g}{known} on average{part}, between {low:.4g} and "
-            f"{high:.4g} for the middle 80 %; one unit of time is {self.dim / self.step:.4g} samples"
+            f"{high:.4g} for the middle 80 %; one unit of time is {unit:.4g} samples"
         )
 
 
