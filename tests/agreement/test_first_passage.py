@@ -1,5 +1,7 @@
 """When SGD passes, by the chain, by paths of its SDE, and in the limit."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp
@@ -46,10 +48,11 @@ def test_risk_by_its_name_is_the_risk_that_is_measured() -> None:
     there = {name: passage[name].values for name in start}
     assert float(limit.risk(there)) == pytest.approx(0.3, abs=1e-6)
     event = (limit.quantity("risk"), "<", 0.3)
-    runs = sl.first_passage(task, event, 4000, runs=64, max_time=60.0, step=0.05, init=start)
+    same: dict[str, Any] = {"step": 0.05, "init": start}
+    runs = sl.first_passage(task, event, 4000, runs=64, max_time=60.0, **same)
     spread = float(runs.time.std()) / 8
     assert abs(float(runs.time.mean()) - float(passage.time)) < 4 * spread + 20 / 4000
     paths = limit.sample_paths(start, dim=4000, time=60.0, runs=64, until=("risk", "<", 0.3))
     assert not paths.censored.any()
-    with pytest.raises(sl.InputError, match=r"give limit\.quantity\('risk'\)"):
-        sl.first_passage(task, ("risk", "<", 0.3), 100, runs=2)
+    named = sl.first_passage(task, ("risk", "<", 0.3), 4000, runs=8, max_time=60.0, **same)
+    assert np.array_equal(named.step, runs.step[:8])
