@@ -92,10 +92,25 @@ def test_extreme_inputs() -> None:
     # variance 0: both layers before the last are constants, 1 and then E cos² … of one number
     first = ntk.kernels([[0.0, 0.0]], depth=2, activation=lambda z: jnp.cos(z) + z)
     assert first.nngp.value[0, 0] == pytest.approx(1.0, abs=1e-12)
-    wide = ntk.kernels([[300.0]], depth=2, activation=jnp.tanh)  # nearly a sign
-    assert abs(wide.nngp.value[0, 0] - 1) < wide.nngp.error[0, 0] + 0.01
     deep = ntk.kernels(X, depth=60, activation="erf", bias=0.1)
     assert np.all(np.isfinite(deep.ntk.value))
+
+
+@pytest.mark.parametrize("size", [15.0, 30.0, 100.0, 300.0])
+def test_units_that_are_too_steep_for_the_nodes_are_refused(size: float) -> None:
+    """All nodes miss where tanh bends, and halving their number changes nothing."""
+    with pytest.raises(ValueError, match=r"^activation=.* nodes do not resolve it"):
+        ntk.kernels([[size]], depth=2, activation=jnp.tanh)
+
+
+def test_steep_units_are_known_to_within_their_error() -> None:
+    """At a standard deviation of 5, against E tanh² + 25 E(1 − tanh²)² on a fine grid."""
+    z = np.linspace(-12, 12, 400_001)
+    density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
+    f = np.tanh(5 * z)
+    found = ntk.kernels([[5.0]], depth=2, activation=jnp.tanh).ntk
+    true = density @ f**2 + 25 * (density @ (1 - f**2) ** 2)
+    assert abs(found.value[0, 0] - true) < found.error[0, 0]
 
 
 def test_erf_by_hand() -> None:

@@ -258,6 +258,15 @@ def _check_moments(X: np.ndarray, square: float, activation: Activation) -> None
         raise _refused(activation, rule)
     if abs(stein) > SETTLED * np.sqrt(last[0]):
         raise _refused(activation, "be continuous")
+    # the nodes of the series may all miss where a unit bends, and half of them too
+    z, weights = hermite_line(NODES)
+    by_nodes = np.array([part[0] ** 2 @ weights for part in _on_line(activation, largest, z)])
+    if np.any(abs(by_nodes - last) > SETTLED * abs(last)):
+        raise _refused(
+            activation,
+            f"bend more slowly at inputs of variance {largest[0]:.6g}, where {NODES} nodes do not "
+            "resolve it: take smaller inputs",
+        )
 
 
 def _refused(activation: Activation, rule: str) -> _checks.InputError:
