@@ -103,6 +103,23 @@ def test_units_that_are_too_steep_for_the_nodes_are_refused(size: float) -> None
         ntk.kernels([[size]], depth=2, activation=jnp.tanh)
 
 
+def test_closed_forms_are_refused_where_they_cancel() -> None:
+    """Next to one another at a large size, erf was off by 5 % at 3e7, and no number at 1e8."""
+    for size, activation in ((1e5, "erf"), (1e80, "relu")):
+        with pytest.raises(ValueError, match=r"^inputs="):
+            ntk.kernels([[size, 0.0], [size + 1, 0.0]], depth=2, activation=activation)
+
+
+def test_a_singular_kernel_learns_nothing_of_what_it_does_not_see() -> None:
+    """A duplicated input, late: rounding in the null space must not grow with time."""
+    x = np.array([[1.0, 0.0], [1.0, 0.0], [0.3, 0.8]])
+    kernel = ntk.kernels(x, depth=3).ntk.value
+    cross = ntk.kernels(np.array([[0.2, 0.9]]), x, depth=3).ntk.value
+    found = ntk.predictions(kernel, cross, [1.0, 1.0, -1.0], times=[1e6, 1e18])[:, 0]
+    exact = (cross @ np.linalg.pinv(kernel) @ np.array([1.0, 1.0, -1.0]))[0]
+    np.testing.assert_allclose(found, exact, rtol=1e-9)
+
+
 def test_steep_units_are_known_to_within_their_error() -> None:
     """At a standard deviation of 5, against E tanh² + 25 E(1 − tanh²)² on a fine grid."""
     z = np.linspace(-12, 12, 400_001)

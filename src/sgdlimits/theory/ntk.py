@@ -30,6 +30,7 @@ TERMS = (96, 48)  # of the Hermite series; the second is for the error
 NODES = 256  # of the line on which the first has its coefficients; the second has half of them
 SAFETY = 2.5  # of errors, at least 1/(√2 − 1): kinks leave a rest like 1/√terms in slopes
 GRIDS = ((8.0, 20_000), (16.0, 80_000))  # reach and points, on which moments are looked at
+LARGEST = {"relu": 1e75, "erf": 1e4}  # scales beyond which closed forms overflow, or cancel
 SETTLED = 0.05  # relative change of a moment, or violation of Stein's identity, allowed
 
 Layer = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -88,6 +89,7 @@ def kernels(
     square = _checks.nonnegative("bias", bias) ** 2
     if isinstance(activation, str) or not callable(activation):
         closed = CLOSED[_checks.choice("activation", activation, list(CLOSED))]
+        _check_sizes(str(activation), {"inputs": X, "others": Z}, square)
         values = _recursion(X, Z, layers, square, closed)
         errors: tuple[np.ndarray, ...] = tuple(np.zeros_like(value) for value in values)
     else:
@@ -155,7 +157,8 @@ def predictions(
             f"times={_checks.shown(t)} is not allowed: times must be finite for a singular kernel"
         )
     safe = np.where(positive, values, 1.0)
-    learned = np.where(positive, -np.expm1(-np.outer(t, safe) / len(y)) / safe, t[:, None] / len(y))
+    # where K is singular, K(x, X) has no part either, but for rounding: nothing is learned there
+    learned = np.where(positive, -np.expm1(-np.outer(t, safe) / len(y)) / safe, 0.0)
     return np.asarray(asked + (learned * (vectors.T @ (y - known))) @ (k @ vectors).T)
 
 
@@ -234,6 +237,18 @@ def _on_line(
     if np.shape(values) != fields.shape:
         raise _refused(activation, "act entry by entry")
     return np.asarray(values), np.asarray(slopes)
+
+
+def _check_sizes(activation: str, rows: dict[str, np.ndarray | None], square: float) -> None:
+    """Refuse fields so large that closed forms are not known to 1e-8: erf of near inputs."""
+    for name, some in rows.items():
+        scale = 0.0 if some is None else max(abs(some).max(), square**0.5)
+        if scale > LARGEST[activation]:
+            raise _checks.InputError(
+                f"{name}={scale:.3g} is not allowed: {name} must have entries, and bias, of at "
+                f"most {LARGEST[activation]:g} for {activation}, whose closed form is not accurate "
+                "beyond"
+            )
 
 
 def _check_moments(X: np.ndarray, square: float, activation: Activation) -> None:
