@@ -8,17 +8,18 @@ from pathlib import Path
 
 # before the hook: while it imports the package, it looks for its own bytecode of all else as well
 import jax
+import jaxtyping
 import matplotlib.figure  # noqa: F401
 import pytest
 import scipy.optimize
 import scipy.stats  # noqa: F401
 import xarray  # noqa: F401
 from jaxlib.version import __version__ as jaxlib_version
-from jaxtyping import install_import_hook
 
 import tests.typechecking
 
-install_import_hook("sgdlimits", f"{tests.typechecking.__name__}.checked")
+vars(jaxtyping)["jaxtyped"] = tests.typechecking.sparing(jaxtyping.jaxtyped)
+jaxtyping.install_import_hook("sgdlimits", f"{tests.typechecking.__name__}.checked")
 
 import sgdlimits  # noqa: E402 - checked
 

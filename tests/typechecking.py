@@ -32,6 +32,26 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     return functools.update_wrapper(_checked(copy), function)
 
 
+def sparing(jaxtyped: Callable[..., Any]) -> Callable[..., Any]:
+    """``jaxtyping.jaxtyped`` for the functions that it has something to check in.
+
+    What it wraps costs a tenth of the time of the suite: signatures are bound at every call, and
+    functions inside of others are wrapped anew whenever those are called.
+    """
+
+    def decorator(typechecker: Any) -> Callable[[Any], Any]:
+        wrap = jaxtyped(typechecker=typechecker)
+
+        def decorate(what: Any) -> Any:
+            plain = isinstance(what, types.FunctionType)
+            hints = what.__annotations__.values() if plain else ()
+            return what if plain and not any(map(_has_shape, hints)) else wrap(what)
+
+        return decorate
+
+    return decorator
+
+
 def _has_shape(hint: Any) -> bool:
     if get_origin(hint) is Callable:  # the shapes are those of somebody else's arguments
         return False
