@@ -10,7 +10,9 @@ import pytest
 import xarray as xr
 
 import sgdlimits as sl
+from sgdlimits.simulate import multi_index_moves
 from sgdlimits.simulate.multi_index_moves import MultiIndexMoved, Sums
+from sgdlimits.simulate.rows import square
 from sgdlimits.tasks import Task
 from tests.agreement.test_chain_and_direct import distances
 
@@ -68,8 +70,9 @@ def test_same_law(name: str, moves: str) -> None:
     agree(simulate(name, "chain", seed=1, **MOVES[moves]), direct(name, moves))
 
 
-def test_fewer_samples_than_neurons_but_more_than_a_block() -> None:
+def test_fewer_samples_than_neurons_but_more_than_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some neurons are copies of others, so that gradients are singular as well."""
+    monkeypatch.setattr(multi_index_moves, "block_of", lambda width: 4)
     task = sl.tasks.XorMixture(width=8, precision=4.0)
     start = task.random_state(DIM, seed=5)
     copies = [0, 1, 2, 3, 0, 1, 4, 5]
@@ -107,8 +110,9 @@ def test_samples_taken_for_one_with_all_their_noise_fail(monkeypatch: pytest.Mon
     class Wrong(MultiIndexMoved):
         def _sums(self, *arguments: Any) -> Sums:
             sums = super()._sums(*arguments)
-            mean = jnp.mean(sums.factor, axis=1, keepdims=True)
-            return sums._replace(factor=jnp.broadcast_to(mean, sums.factor.shape))
+            factor = square(sums.factor)
+            mean = jnp.mean(factor, axis=1, keepdims=True)
+            return sums._replace(factor=(jnp.broadcast_to(mean, factor.shape),))
 
     reference = direct("XOR", "few")
     module = importlib.import_module("sgdlimits.simulate.setting")  # simulate is a function as well

@@ -43,14 +43,16 @@ def drawn() -> tuple[np.ndarray, np.ndarray]:
         return normals, np.stack([np.asarray(part[1]) for part in parts])
 
 
-@pytest.mark.parametrize(("count", "uniforms"), [(6, 0), (6, 2), (5, 3), (2, 4)])
-def test_no_half_of_a_word_serves_twice(count: int, uniforms: int) -> None:
+@pytest.mark.parametrize("count", [2, 5, 6])
+def test_no_half_of_a_word_serves_twice(count: int) -> None:
     """However many numbers are drawn together, those of a row are uncorrelated with the others."""
     with jax.enable_x64(True):
-        normals, uniform = noise.normals_and_uniforms(KEY, count, uniforms, 4000)
+        normals, uniform = noise.normals_and_uniform(KEY, count, 4000)
         assert normals.shape == (count, 4000)
-        assert uniform.shape == (uniforms, 4000)
-        rows = np.concatenate([np.asarray(normals), scipy.stats.norm.ppf(np.asarray(uniform))])
+        assert uniform.shape == (4000,)
+        rows = np.concatenate(
+            [np.asarray(normals), scipy.stats.norm.ppf(np.asarray(uniform))[None]]
+        )
     for powers in (rows, rows**2 - 1):
         correlation = np.corrcoef(powers) - np.eye(len(rows))
         assert np.max(np.abs(correlation)) < 4.5 / np.sqrt(4000)

@@ -9,7 +9,7 @@ import pytest
 
 import sgdlimits as sl
 from sgdlimits.simulate.reflections import reflected, turned_back
-from sgdlimits.simulate.rows import Carry, Rows, Rule, absorbed, lower
+from sgdlimits.simulate.rows import Carry, Rows, Rule, absorbed, lower, nothing, square
 from sgdlimits.simulate.square_roots import square_roots
 
 RUNS, DIM, R = 3, 50, 2
@@ -129,7 +129,12 @@ def test_columns_are_absorbed_into_a_triangle(rows: int) -> None:
     columns[:, :, 2] *= scale
     L[0, :, 3], columns[0, :, 3] = 0.0, 0.0
     with jax.enable_x64(True):
-        after = np.asarray(jax.jit(absorbed)(jnp.asarray(L), jnp.asarray(columns)))
+        panels = nothing(rows, 4)
+        above = [rows - len(panel) for panel in panels]
+        parts = [L[i:, i : i + panel.shape[1]] for i, panel in zip(above, panels, strict=True)]
+        turned = jax.jit(absorbed)(jax.tree.map(jnp.asarray, tuple(parts)), jnp.asarray(columns))
+        assert [part.shape for part in turned] == [part.shape for part in panels]
+        after = np.asarray(square(turned))
     assert after.shape == L.shape
     for i in range(4):
         assert np.all(np.triu(after[..., i], 1) == 0)
@@ -167,7 +172,7 @@ def test_reflections_turn_rows_to_a_triangle_and_back(K: int) -> None:
 def test_what_overflows_is_not_finite() -> None:
     with jax.enable_x64(True):
         L = lower(jnp.full((2, 3, 1), 1e200))
-        after = absorbed(jnp.zeros((2, 2, 1)), jnp.full((2, 3, 1), 1e200))
+        after = square(absorbed(nothing(2, 1), jnp.full((2, 3, 1), 1e200)))
     assert not np.isfinite(np.asarray(L)).all()
     assert not np.isfinite(np.asarray(after)).all()
 

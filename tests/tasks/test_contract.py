@@ -331,6 +331,17 @@ def test_every_task_has_labels(task: MultiIndexFamily) -> None:
     assert task.label(0, jnp.zeros(r), 0.5).shape == ()  # in the caller's own precision
 
 
+@every_network
+def test_labels_without_noise_do_not_move_with_it(task: MultiIndexFamily) -> None:
+    """And whoever has a noise of some size says so."""
+    anchors = jnp.linspace(0.3, 1.1, len(task.anchors))
+    labels = {float(task.label(0, anchors, noise)) for noise in (-2.0, 0.5, 3.0)}
+    assert task.noisy or len(labels) == 1
+    if "noise" in task.arguments():
+        assert task.replace(noise=0.1).noisy
+        assert not task.replace(noise=0.0).noisy
+
+
 @pytest.mark.parametrize("task", [task for task in TASKS if isinstance(task, SpikedTensor)])
 def test_the_population_loss_of_spiked_tensors_is_differentiable(task: SpikedTensor) -> None:
     with jax.enable_x64(True):

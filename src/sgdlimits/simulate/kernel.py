@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.experimental.layout import Layout, with_layout_constraint
 from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 from jaxlib.version import __version__ as jaxlib_version
@@ -40,13 +41,13 @@ OPTIONS: dict[str, Any] = (
 _NAMES = (
     "abs acos acosh add add_any and asin asinh atan atan2 atanh bitcast_convert_type "
     "broadcast_in_dim cbrt ceil clamp concatenate cond convert_element_type copy copy_p cos "
-    "cosh custom_jvp_call custom_vjp_call digamma div dynamic_slice dynamic_update_slice eq "
-    "erf erf_inv erfc exp exp2 expand_dims expm1 floor ge gt integer_pow iota is_finite jit "
-    "le lgamma log log1p logistic lt max min mul ne neg nextafter not optimization_barrier or "
-    "pad pjit pow reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum rem "
-    "reshape rev round rsqrt scan select_n shift_left shift_right_arithmetic "
-    "shift_right_logical sign sin sinh slice sqrt square squeeze stack stop_gradient sub tan "
-    "tanh transpose unstack while xla_metadata_value xor"
+    "cosh custom_jvp_call custom_vjp_call digamma div dynamic_slice dynamic_update_slice eq erf "
+    "erf_inv erfc exp exp2 expand_dims expm1 floor ge gt integer_pow iota is_finite jit "
+    "layout_constraint le lgamma log log1p logistic lt max min mul ne neg nextafter not "
+    "optimization_barrier or pad pjit pow reduce_and reduce_max reduce_min reduce_or "
+    "reduce_prod reduce_sum rem reshape rev round rsqrt scan select_n shift_left "
+    "shift_right_arithmetic shift_right_logical sign sin sinh slice sqrt square squeeze stack "
+    "stop_gradient sub tan tanh transpose unstack while xla_metadata_value xor"
 )
 _KNOWN = frozenset(_NAMES.split())
 
@@ -93,6 +94,23 @@ def computed_once(function: Callable[..., Any]) -> Callable[..., Any]:
         return set_xla_metadata(program(*args), inlineable="false")
 
     return called
+
+
+def in_rows(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, of arrays, whose results lie in memory row by row, runs next to one another.
+
+    Without this XLA keeps what ``vmap`` transposes as it was computed, and those that read it jump.
+    """
+
+    def called(*args: Any) -> Any:
+        return jax.tree.map(_row_by_row, function(*args))
+
+    return called
+
+
+def _row_by_row(x: Array) -> Array:
+    result: Array = with_layout_constraint(x, Layout(tuple(range(x.ndim))))
+    return result
 
 
 def only_needed(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from sgdlimits._moves import Moves
 from sgdlimits._precision import staged
 from sgdlimits._types import Index
-from sgdlimits.simulate import chi_square, noise
+from sgdlimits.simulate import batch_noise, chi_square, noise
 from sgdlimits.simulate.base import Moving, Process, Step, Words
 from sgdlimits.simulate.kernel import as_one_kernel
 from sgdlimits.simulate.rows import Block, Carry, Rows, Rule
@@ -74,8 +74,9 @@ class MovedChain(Process):
     def _triangle(self, key: noise.Key, coefficients: Float[Array, "q powers"]) -> Block:
         """Z; its columns beyond the n-th vanish."""
         q = len(self.freedom)
-        own = noise.derived(key, _TRIANGLE)
-        normals, _ = noise.normals_and_uniform(own, q if q == 1 else q + q**2, self.lanes)
+        own, half = noise.derived(key, _TRIANGLE), (q + 1) // 2
+        count = 1 if q == 1 else q + half * q
+        normals, _ = batch_noise.normals_and_uniforms(own, count, 0, self.lanes)
 
         def length(given: tuple[Array, ...]) -> Float[Array, " runs"]:
             number, z, dof, series = given
@@ -87,7 +88,10 @@ class MovedChain(Process):
             return length(tuple(part[0] for part in given))[None, None]
         diagonal = jax.lax.map(length, given)
         below = np.tri(q, k=-1)[:, :, None] * jnp.where(self.freedom > 0, 1.0, 0.0)[:, None]
-        return np.eye(q)[:, :, None] * diagonal + below * normals[q:].reshape(q, q, -1)
+        # the same numbers once more, turned by a half turn: below the diagonal each is there once
+        upper = normals[q:].reshape(half, q, -1)
+        both = jnp.concatenate([upper, upper[: q // 2][::-1, ::-1]])
+        return np.eye(q)[:, :, None] * diagonal + below * both
 
 
 def sample_key(key: noise.Key, number: Index) -> noise.Key:
@@ -98,6 +102,8 @@ def sample_key(key: noise.Key, number: Index) -> noise.Key:
 def times(T: Float[Array, "K q runs"], Z: Float[Array, "q m runs"]) -> Float[Array, "K m runs"]:
     """The product TZ for every run."""
     q = len(Z)
+    if not q:
+        return jnp.zeros((T.shape[0], *Z.shape[1:]))
     if q <= 12:
         return sum((T[:, j, None] * Z[j] for j in range(1, q)), start=T[:, 0, None] * Z[0])
 

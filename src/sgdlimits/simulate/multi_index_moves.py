@@ -1,6 +1,6 @@
 """The exact chain of multi-index tasks with batches, momentum and the other moves."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,9 +11,9 @@ from jaxtyping import Array, Float
 from sgdlimits._moves import Moves
 from sgdlimits._precision import staged
 from sgdlimits._types import Index, State
-from sgdlimits.simulate import noise
+from sgdlimits.simulate import batch_noise, noise
 from sgdlimits.simulate.clock import Clock, clock
-from sgdlimits.simulate.kernel import computed_once
+from sgdlimits.simulate.kernel import computed_once, in_rows
 from sgdlimits.simulate.moved_chain import (
     BESIDE,
     MovedChain,
@@ -24,21 +24,47 @@ from sgdlimits.simulate.moved_chain import (
 )
 from sgdlimits.simulate.multi_index_data import MultiIndexData, data_of
 from sgdlimits.simulate.reflections import reflected, turned_back
-from sgdlimits.simulate.rows import Block, Carry, Rows, Rule, absorbed
+from sgdlimits.simulate.rows import (
+    WRITTEN_OUT,
+    Block,
+    Carry,
+    Rows,
+    Rule,
+    Triangle,
+    absorbed,
+    nothing,
+    square,
+)
 from sgdlimits.simulate.square_roots import square_roots
 from sgdlimits.simulate.velocity import observed, velocity_statistics
 from sgdlimits.tasks import MultiIndexFamily
 from sgdlimits.tasks.layout import Statistic
 
-BLOCK = 4  # samples of a batch that are drawn together, at most
+
+def block_of(width: int) -> int:
+    """Samples of a batch that are drawn together, at most.
+
+    So many that what a block costs beside its samples is little, and so few that they stay cached.
+    """
+    return 4 if width <= WRITTEN_OUT else 16
 
 
 class Sums(NamedTuple):
-    """Sums over samples: of gradients in the readout, of g zᵀ, and T with TTᵀ = Σ ggᵀ."""
+    """Sums over samples: of gradients in the readout, of g aᵀ, g ηᵀ, and T with TTᵀ = Σ ggᵀ."""
 
     readout: Float[Array, "K runs"] | None
-    rows: Block
-    factor: Block
+    along: Block
+    inside: Block
+    factor: Triangle
+
+
+class Samples(NamedTuple):
+    """Some of a batch: gradients in the readout and the fields, anchor fields a, and η."""
+
+    readout: Float[Array, "K b runs"] | None
+    fields: Float[Array, "K b runs"]
+    anchors: Float[Array, "r b runs"]
+    eta: Float[Array, "m b runs"]
 
 
 class MultiIndexMoved(MovedChain):
@@ -62,6 +88,7 @@ class MultiIndexMoved(MovedChain):
     batch: int = eqx.field(static=True)
     columns: int = eqx.field(static=True)  # coordinates of a row that are not along anchors
     moving: bool = eqx.field(static=True)  # whether there is a velocity
+    noisy: bool = eqx.field(static=True)  # whether labels have noise
 
     @property
     def lanes(self) -> int:
@@ -86,11 +113,12 @@ class MultiIndexMoved(MovedChain):
         beyond = triangle is not None
         sums = (self._turned if self._turns else self._sums)(weights, key, beyond)
         share = 1 / self.batch
-        readout, rows = sums.readout, share * sums.rows
+        deviation = share / jnp.sqrt(self.data.task.precision)
+        parts = [share * sums.along, deviation * sums.inside]
         if triangle is not None:
-            scale = share / jnp.sqrt(self.data.task.precision)
-            rows = jnp.concatenate([rows, scale * times(sums.factor, triangle)], axis=1)
-        return Rows(None if readout is None else share * readout, rows)
+            parts.append(deviation * times(square(sums.factor), triangle))
+        readout = None if sums.readout is None else share * sums.readout
+        return Rows(readout, jnp.concatenate(parts, axis=1))
 
     def observe(self, carry: Carry) -> dict[str, Float[Array, "runs ..."]]:
         """The statistics v, M and R, and the overlaps of a slow velocity."""
@@ -104,7 +132,7 @@ class MultiIndexMoved(MovedChain):
     @property
     def _block(self) -> tuple[int, int]:
         """How many blocks of samples are drawn one after another, and their size."""
-        count = -(-self.batch // BLOCK)
+        count = -(-self.batch // block_of(self.data.task.width))
         return count, -(-self.batch // count)
 
     @property
@@ -121,75 +149,108 @@ class MultiIndexMoved(MovedChain):
         sums = self._sums(Rows(weights.readout, seen), key, beyond)
         others = coordinates - K
         own = noise.derived(key, BESIDE)
-        normals, _ = noise.normals_and_uniform(own, K * others, lanes)
-        beside = times(sums.factor, normals.reshape(K, others, lanes))
-        beside = beside / jnp.sqrt(self.data.task.precision)
-        span = jnp.concatenate([sums.rows[:, self.along :], beside], axis=1)
-        means = jnp.pad(sums.rows[:, : self.along], [(0, 0), (0, self.columns), (0, 0)])
-        return sums._replace(rows=means + turned_back(span, reflections))
+        normals, _ = batch_noise.normals_and_uniforms(own, K * others, 0, lanes)
+        beside = times(square(sums.factor), normals.reshape(K, others, lanes))
+        turned = turned_back(jnp.concatenate([sums.inside, beside], axis=1), reflections)
+        noisy = turned[:, : self.along] / jnp.sqrt(self.data.task.precision)
+        return sums._replace(along=sums.along + noisy, inside=turned[:, self.along :])
 
     def _sums(self, weights: Rows, key: noise.Key, beyond: bool) -> Sums:
         (K, coordinates, lanes), (count, _) = weights.rows.shape, self._block
         few = kept(self.batch, K) == self.batch
+        weights = self._scaled(weights)
 
         def add(number: Index, sums: Sums) -> Sums:
+            readout, along, inside, factor = sums
             parts = self._samples(weights, sample_key(key, number), number)
-            rows, factor = sums.rows, sums.factor
-            for _, g, z in parts:
-                for i in range(g.shape[1]):
-                    rows = rows + g[:, i, None] * z[:, i]
+            for part in parts:
+                for i in range(part.fields.shape[1]):
+                    g = part.fields[:, i]
+                    along = along + g[:, None] * part.anchors[:, i]
+                    inside = inside + g[:, None] * part.eta[:, i]
+                    if readout is not None and part.readout is not None:
+                        readout = readout + part.readout[:, i]
             if beyond:
-                G = jnp.concatenate([g for _, g, _ in parts], axis=1)
-                factor = G if few else absorbed(factor, G)
-            readout = sums.readout
-            for each, _, _ in parts:
-                if each is not None and readout is not None:
-                    readout = sum((each[:, i] for i in range(each.shape[1])), start=readout)
-            return Sums(readout, rows, factor)
+                G = jnp.concatenate([part.fields for part in parts], axis=1)
+                factor = (G,) if few else absorbed(factor, G)
+            return Sums(readout, along, inside, factor)
 
-        none = None if weights.readout is None else jnp.zeros((K, lanes))
-        factor = jnp.zeros((K, kept(self.batch, K), lanes))
-        nothing = Sums(none, jnp.zeros((K, coordinates, lanes)), factor)
-        return add(0, nothing) if count == 1 else jax.lax.fori_loop(0, count, add, nothing)
+        sums = Sums(
+            None if weights.readout is None else jnp.zeros((K, lanes)),
+            jnp.zeros((K, self.along, lanes)),
+            jnp.zeros((K, coordinates - self.along, lanes)),
+            (jnp.zeros((K, self.batch, lanes)),) if few else nothing(K, lanes),
+        )
+        return add(0, sums) if count == 1 else jax.lax.fori_loop(0, count, add, sums)
 
-    def _samples(
-        self, weights: Rows, key: noise.Key, number: Index
-    ) -> list[tuple[Float[Array, "K b runs"] | None, Float[Array, "K b runs"], Block]]:
-        """Gradients in the readout and in the fields of one block, and coordinates z, in parts."""
-        data, r, (_, size) = self.data, self.along, self._block
-        _, coordinates, lanes = weights.rows.shape
-        means = r if self._turns else 0  # coordinates that have no noise
-        draws = coordinates - means + data.noisy
-        # numbers are made in pairs, so those of two halves together: none is left over
+    def _scaled(self, weights: Rows) -> Rows:
+        """With coordinates for η in place of η/√λ, and a readout for every sample of a part."""
+        scale = 1 / jnp.sqrt(self.data.task.precision)
+        rows = jnp.concatenate(
+            [weights.rows[:, : self.along], scale * weights.rows[:, self.along :]], axis=1
+        )
+        readout = weights.readout
+        if readout is not None:
+            several = self._parts(rows.shape[1])[1] * [readout]
+            readout = computed_once(lambda v: jnp.concatenate(v, axis=1))(several)
+        return Rows(readout, rows)
+
+    def _parts(self, coordinates: int) -> tuple[int, int]:
+        """How many parts a block of samples is made of, and their size.
+
+        Normal numbers are made in pairs, so those of two halves together: none is left over.
+        """
+        (_, size), draws = self._block, self._draws(coordinates)
         parts = 1 if size % 2 or draws % 2 == 0 else 2
-        each, picks = size // parts, parts if len(data.thresholds) else 0
-        normals, uniforms = noise.normals_and_uniforms(key, parts * draws, picks, each * lanes)
+        return parts, size // parts
 
-        def drawn(uniform: Array, normals: Array) -> tuple[Array, Array]:
-            anchors = data.center(uniform) if means else data.anchors(uniform, normals[:r])
-            inside = normals[r - means : coordinates - means]
-            z = jnp.concatenate([anchors, 1 / jnp.sqrt(data.task.precision) * inside])
-            return z, data.labels(uniform, anchors, normals[-1])
+    def _draws(self, coordinates: int) -> int:
+        """Normal numbers for a sample."""
+        return coordinates - (self.along if self._turns else 0) + self.noisy
 
-        def part(j: int) -> Any:
-            uniform = uniforms[j] if picks else jnp.zeros(each * lanes)
-            # no axis of samples and runs together from here on: loops would not be simple ones
-            z, labels = computed_once(drawn)(uniform, normals[j * draws : (j + 1) * draws])
-            z, labels = z.reshape(coordinates, each, lanes), labels.reshape(each, lanes)
-            fields = computed_once(times)(weights.rows, z)
-            gradients = jax.vmap(data.gradients, (1, None, 0), 1)
-            found = computed_once(gradients)(fields, weights.readout, labels)
-            if self.batch % size:  # of the last block not all are used
-                used = jnp.arange(j * each, (j + 1) * each)[:, None] < self.batch - number * size
-                found = jax.tree.map(lambda x: jnp.where(used, x, 0.0), found)
-            return *found, z
+    def _samples(self, weights: Rows, key: noise.Key, number: Index) -> list[Samples]:
+        """Those of one block, in parts."""
+        data, (_, coordinates, lanes) = self.data, weights.rows.shape
+        (parts, each), draws = self._parts(coordinates), self._draws(coordinates)
+        normals, uniforms = batch_noise.normals_and_uniforms(
+            key, parts * draws, parts if len(data.thresholds) else 0, each * lanes
+        )
+        inside = draws - self.noisy - (coordinates - self.along)  # where η begins
+
+        def anchors_and_labels(uniform: Array, zeta: Array, noise: Array) -> tuple[Array, Array]:
+            anchors = data.center(uniform) if self._turns else data.anchors(uniform, zeta)
+            return anchors, data.labels(uniform, anchors, noise)
+
+        def part(j: int) -> Samples:
+            own, zeros = normals[j * draws : (j + 1) * draws], jnp.zeros(each * lanes)
+            anchors, labels = computed_once(anchors_and_labels)(
+                uniforms[j] if len(uniforms) else zeros,
+                own[:inside],
+                own[-1] if self.noisy else zeros,
+            )
+            eta = own[inside : draws - self.noisy]
+            anchors, eta = (x.reshape(-1, each, lanes) for x in (anchors, eta))
+            fields = computed_once(_fields)(weights.rows, anchors, eta)
+            # samples and runs share an axis where a loop is a simple one only then
+            flat = fields.reshape(-1, each * lanes)
+            found = computed_once(in_rows(data.gradients))(flat, weights.readout, labels)
+            readout, g = jax.tree.map(lambda x: x.reshape(-1, each, lanes), found)
+            if self.batch % self._block[1]:  # of the last block not all are used
+                left = self.batch - number * self._block[1]
+                used = jnp.arange(j * each, (j + 1) * each)[:, None] < left
+                readout, g = jax.tree.map(lambda x: jnp.where(used, x, 0.0), (readout, g))
+            return Samples(readout, g, anchors, eta)
 
         return [part(j) for j in range(parts)]
 
 
+def _fields(rows: Block, anchors: Block, eta: Block) -> Block:
+    return times(rows[:, : len(anchors)], anchors) + times(rows[:, len(anchors) :], eta)
+
+
 def kept(batch: int, width: int) -> int:
     """Columns of T: the gradients themselves where they are few, or a triangle."""
-    return batch if batch <= min(width, BLOCK) else width
+    return batch if batch <= min(width, block_of(width)) else width
 
 
 def make_moved(task: MultiIndexFamily, dim: int, moves: Moves, first_run: int) -> MultiIndexMoved:
@@ -206,4 +267,5 @@ def make_moved(task: MultiIndexFamily, dim: int, moves: Moves, first_run: int) -
         batch=moves.batch,
         columns=columns,
         moving=moving,
+        noisy=task.noisy,
     )

@@ -71,17 +71,8 @@ def normals_and_uniform(
     key: Key, count: int, runs: int
 ) -> tuple[Float[Array, "count runs"], Float[Array, " runs"]]:
     """``count`` standard normal numbers for every run, and a number that is uniform in (0, 1)."""
-    normals, uniforms = normals_and_uniforms(key, count, 1, runs)
-    return normals, uniforms[0]
-
-
-def normals_and_uniforms(
-    key: Key, count: int, uniforms: int, runs: int
-) -> tuple[Float[Array, "count runs"], Float[Array, "uniforms runs"]]:
-    """``count`` standard normal numbers for every run, and some that are uniform in (0, 1)."""
     pairs = (count + 1) // 2
-    # a word for every radius, half a word for every angle and for every uniform number
-    whole = (pairs + uniforms + 1) // 2
+    whole = pairs // 2 + 1  # a word for every radius, half a word for every angle and for the last
     drawn = computed_once(lambda key: words(key, pairs + whole, runs))(key)
     lengths = computed_once(radius)(drawn[:pairs])
     high, low = ((drawn[pairs:] >> shift).astype(jnp.uint32) for shift in (32, 0))
@@ -90,7 +81,7 @@ def normals_and_uniforms(
     if pairs > whole:
         parts.append(computed_once(turned)(lengths[some:], low[: pairs - some]))
     normals = jnp.concatenate([part[axis] for axis in (0, 1) for part in parts])
-    return normals[:count], centred(jnp.concatenate([high, low])[2 * whole - uniforms :])
+    return normals[:count], centred(low[-1])
 
 
 def centred(word: UInt32[Array, "..."]) -> Float[Array, "..."]:
@@ -120,7 +111,7 @@ def turned(
     length = jnp.where(signed < 0, -length, length)
     x = ((signed & (2**31 - 1)) - 2**30).astype(float) * 2.0**-31 + 2.0**-32
     square = x**2
-    return length * _polynomial(_COS, square), length * (x * _polynomial(_SIN, square))
+    return length * polynomial(_COS, square), length * (x * polynomial(_SIN, square))
 
 
 def _log(x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -129,10 +120,11 @@ def _log(x: Float[Array, "..."]) -> Float[Array, "..."]:
     exponent = (bits - _HALF_ROOT) >> 52
     m = jax.lax.bitcast_convert_type(bits - (exponent << 52), float)
     s = (m - 1) / (m + 1)
-    return s * _polynomial(_LOG, s**2) + exponent.astype(float) * math.log(2)
+    return s * polynomial(_LOG, s**2) + exponent.astype(float) * math.log(2)
 
 
-def _polynomial(coefficients: list[float], x: Float[Array, "..."]) -> Float[Array, "..."]:
+def polynomial(coefficients: list[float], x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """By Horner's rule, highest power first."""
     total = jnp.full_like(x, coefficients[0])
     for coefficient in coefficients[1:]:
         total = total * x + coefficient

@@ -21,6 +21,8 @@ from sgdlimits.simulate.kernel import computed_once
 WRITTEN_OUT = 6  # up to this many rows each has code of its own
 
 Block = Float[Array, "_ _ runs"]
+# of few rows the columns, without the rows above their diagonal entries; otherwise all of them
+Triangle = tuple[Block, ...]
 
 
 class Rows(NamedTuple):
@@ -125,20 +127,33 @@ def lower(block: Block) -> Block:
     return jnp.swapaxes(along, 0, 1)
 
 
-def absorbed(triangle: Block, columns: Block) -> Block:
+def nothing(rows: int, runs: int) -> Triangle:
+    """A triangle of zeros."""
+    if rows > WRITTEN_OUT:
+        return (jnp.zeros((rows, rows, runs)),)
+    return tuple(jnp.zeros((rows - above, 1, runs)) for above in range(rows))
+
+
+def absorbed(triangle: Triangle, columns: Block) -> Triangle:
     """The triangle L' with L'L'ᵀ = LLᵀ + GGᵀ, for a triangle L and columns G.
 
     A reflection for each row turns its entries in G into its diagonal one: half the work of
     :func:`lower`, which knows nothing of zeros. Rows keep their relative accuracy.
     """
-    rows = len(triangle)
-    if rows > WRITTEN_OUT:
-        return lower(jnp.concatenate([triangle, columns], axis=1))
+    if len(columns) > WRITTEN_OUT:
+        return (lower(jnp.concatenate([*triangle, columns], axis=1)),)
     turned = []
-    for above in range(rows):
-        along, columns = computed_once(_reflected)(triangle[above:, above], columns)
-        turned.append(jnp.pad(along, [(above, 0), (0, 0)]))
-    return jnp.stack(turned, axis=1)
+    for column in triangle:
+        along, columns = computed_once(_reflected)(column[:, 0], columns)
+        turned.append(along[:, None])
+    return tuple(turned)
+
+
+def square(triangle: Triangle) -> Block:
+    """With the rows above diagonals."""
+    rows = len(triangle[0])
+    parts = [jnp.pad(part, [(rows - len(part), 0), (0, 0), (0, 0)]) for part in triangle]
+    return jnp.concatenate(parts, axis=1)
 
 
 def _reflected(

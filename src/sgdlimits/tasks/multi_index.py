@@ -124,6 +124,11 @@ class MultiIndexFamily(Task):
             raise TypeError(f"{type(self).__name__} has labels=None and no label method")
         return jnp.asarray(self.labels, float)[component]
 
+    @property
+    def noisy(self) -> bool:
+        """Whether labels depend on noise; families whose noise has a size know."""
+        return self.labels is None
+
     # --- only needed where samples are classified -----------------------------------------------
 
     def decide(

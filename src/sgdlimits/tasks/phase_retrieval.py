@@ -58,6 +58,11 @@ class PhaseRetrieval(MultiIndexFamily):
         return anchors[0] ** 2 + jnp.sqrt(self.noise) * noise
 
     @property
+    def noisy(self) -> bool:
+        """Where their variance is not zero."""
+        return self.noise > 0
+
+    @property
     def committee(self) -> Committee | None:
         """Exact: all moments are those of a quadratic form."""
         return Committee("square", 1 / self.width, 1.0, self.noise)

@@ -58,6 +58,11 @@ class SingleIndex(MultiIndexFamily):
         return self._link.function(anchors)[0] + jnp.sqrt(self.noise) * noise
 
     @property
+    def noisy(self) -> bool:
+        """Where their variance is not zero."""
+        return self.noise > 0
+
+    @property
     def committee(self) -> Committee | None:
         """Exact for erf and the square, if student and link are the same."""
         return self.squared if self._link.exact else None

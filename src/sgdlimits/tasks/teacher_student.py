@@ -104,6 +104,11 @@ class TeacherStudent(MultiIndexFamily):
         return clean + jnp.sqrt(self.noise) * noise
 
     @property
+    def noisy(self) -> bool:
+        """Where their variance is not zero."""
+        return self.noise > 0
+
+    @property
     def committee(self) -> Committee | None:
         """Exact for erf and the square, if student and teacher have the same."""
         return self.squared if self._activation.exact else None
