@@ -214,7 +214,7 @@ def test_our_own_faults_without_a_store(fakes: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
-@pytest.mark.parametrize("words", [["list", "--json"], ["list"], ["--version"]])
+@pytest.mark.parametrize("words", [["list", "--json"], ["list"], ["--version"], ["run", "--help"]])
 def test_standard_output_that_is_full(words: list[str]) -> None:
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "sgdlimits", *words]

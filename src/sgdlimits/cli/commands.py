@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="sgdlimits",
+    cls=guard.Commands,
     help="The high-dimensional limits of SGD: rerun the papers' figures, and check them.",
     epilog="Exit codes: 0; 1 if a check failed or something broke; 2 for wrong input; 130 if "
     "interrupted.",
@@ -66,8 +67,7 @@ Paper = Annotated[
 
 def _version(wanted: bool) -> bool:
     if wanted:
-        with guard.to_output():
-            typer.echo(f"sgdlimits {__version__}")
+        typer.echo(f"sgdlimits {__version__}")
         raise typer.Exit
     return wanted
 

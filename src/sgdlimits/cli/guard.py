@@ -4,12 +4,13 @@ import functools
 import os
 import sys
 import traceback as tracebacks
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from sgdlimits import _disk
 from sgdlimits._errors import InputError
@@ -51,16 +52,21 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-@contextmanager
-def to_output() -> Iterator[None]:
-    """What is printed before there is a command: no room for it is one line too."""
-    try:
-        yield
-        sys.stdout.flush()
-    except OSError as error:
-        if not (full := _disk.full(error)):
-            raise
-        stop(_no_room(full), FAILED)
+class Commands(TyperGroup):
+    """What is printed before there is a command, help and version: no room is one line too."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run the command line."""
+        try:
+            try:
+                return super().main(*args, **options)
+            finally:
+                sys.stdout.flush()
+        except OSError as error:
+            if isinstance(error, BrokenPipeError) or not (full := _disk.full(error)):
+                raise
+            complain(_no_room(full))
+            sys.exit(FAILED)
 
 
 def exit_code(outcomes: "Sequence[Outcome]") -> int:
