@@ -50,9 +50,13 @@ def test_a_prediction_without_data(tracked: xr.Dataset) -> None:
     assert axes.get_ylabel() == "eigenvalues, Hessian W0W0"
     assert labels(axes) == ["effective bulk", "effective outliers"]
     assert "GaussianMixture" in figure.get_suptitle()
-    for wrong in (None, tracked):
-        with pytest.raises(ValueError, match=r"predicted=.* is not allowed without tracked"):
-            sl.plot.eigenvalues_over_time(predicted=wrong)
+    with pytest.raises(sl.InputError, match="predicted=None is not allowed without tracked"):
+        sl.plot.eigenvalues_over_time()
+    for data in (None, tracked):
+        with pytest.raises(
+            sl.InputError, match=r"predicted=a Dataset of another kind is not .*_path"
+        ):
+            sl.plot.eigenvalues_over_time(data, predicted=tracked)
 
 
 def test_samples_on_the_horizontal_axis(tracked: xr.Dataset) -> None:

@@ -81,6 +81,8 @@ def eigenvalues_over_time(
     Returns:
         The figure; :func:`sgdlimits.plot.save` writes it.
     """
+    if predicted is not None:
+        _check_prediction(predicted)
     if tracked is None:
         return _prediction_alone(predicted, axes, x)
     chosen = _chosen(tracked, matrix, block)
@@ -223,11 +225,22 @@ def eigenvectors(vectors: Numeric, marked: Numbers = (), axes: Axes | None = Non
     return figure
 
 
+def _check_prediction(predicted: object) -> None:
+    """What effective_path returns holds a Dataset, and is none."""
+    if isinstance(predicted, xr.Dataset) and predicted.attrs.get("kind") == "effective spectra":
+        return
+    another = isinstance(predicted, xr.Dataset)
+    given = "a Dataset of another kind" if another else type(predicted).__name__
+    raise _checks.InputError(
+        f"predicted={given} is not allowed: predicted must be effective_path(...).dataset"
+    )
+
+
 def _prediction_alone(predicted: xr.Dataset | None, axes: Axes | None, x: Word) -> Figure:
-    if predicted is None or predicted.attrs.get("kind") != "effective spectra":
+    if predicted is None:
         raise _checks.InputError(
-            f"predicted={'None' if predicted is None else 'a Dataset of another kind'} is not "
-            "allowed without tracked: predicted must be the Dataset of effective_path"
+            "predicted=None is not allowed without tracked: predicted must be the Dataset of "
+            "effective_path"
         )
     figure = outlier_curves(predicted, axes=axes, x=x)
     panel = figure.axes[0] if axes is None else axes
