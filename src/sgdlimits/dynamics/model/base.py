@@ -96,6 +96,13 @@ class Model(eqx.Module):
         """Rules for expectations along a leading axis, this model's first; None if exact."""
         return None
 
+    def in_halves(self) -> bool:
+        """Whether to sum over halves of the components, which a rule has, in two threads.
+
+        Drift and derivative must be the sums of what they are by either half.
+        """
+        return False
+
     def ruled(self, rule: Any) -> "Model":
         """The same with another rule."""
         return self

@@ -89,6 +89,10 @@ class Moved(Model):
         """Rules for expectations."""
         return self.plain.rule_variants()
 
+    def in_halves(self) -> bool:
+        """Whether to sum over halves of the components."""
+        return self.plain.in_halves()
+
     def ruled(self, rule: Quadrature) -> "Moved":
         """The same with another rule."""
         return self._of(self.plain.ruled(rule))

@@ -36,6 +36,7 @@ from sgdlimits.tasks.multi_index import Committee, MultiIndexFamily
 TINY = 1e-290  # a field on the positive side of zero
 RARE = 5.0  # deviations beyond which a sample is rare and large
 SMALL = 1e-20  # squared lengths of means below this are zero
+SPLIT = 2**14  # fields at nodes, over all components, from which on two threads take half of them
 PARALLEL = 1e-10  # one minus the correlation of fields below which they are
 
 
@@ -61,15 +62,19 @@ class MultiIndexModel(ByRule, Model):
         state = self.unravel(vector)
         moments = self.moments(state)
         slow, now = (
-            self.ravel(motion(self.task, state, moments, step))
-            for step in (jnp.zeros(()), self.step)
+            self.ravel(self._motion(state, moments, step)) for step in (jnp.zeros(()), self.step)
         )
         return -slow, now - slow
 
     def drift(self, vector: Vector) -> Vector:
         """The velocity h = −f + g."""
         state = self.unravel(vector)
-        return self.ravel(motion(self.task, state, self.moments(state), self.step))
+        return self.ravel(self._motion(state, self.moments(state), self.step))
+
+    def _motion(self, state: JaxState, moments: Moments, step: Array) -> JaxState:
+        """The motion by moments of all components, or of those that the rule is for."""
+        begins = jnp.where(self.rule.among[0] == 0, 1.0, 0.0)
+        return motion(self.task, state, moments, step, share=begins)
 
     @property
     def exact(self) -> bool:
@@ -115,7 +120,7 @@ class MultiIndexModel(ByRule, Model):
         """The drift; and of the gradient in the fields."""
         state = self.unravel(vector)
         moments, powers = self._summed(state)
-        return self.ravel(motion(self.task, state, moments, self.step)), powers
+        return self.ravel(self._motion(state, moments, self.step)), powers
 
     def scale(self, vector: Vector) -> Float[Array, ""]:
         """The size of what cancels in the drift: the largest mean of absolute values."""
@@ -132,6 +137,11 @@ class MultiIndexModel(ByRule, Model):
     def rule_variants(self) -> Quadrature | None:
         """Its rule and others whose spread is the error."""
         return None if self.exact else variants(self.task, self.size)
+
+    def in_halves(self) -> bool:
+        """Where there are several components, and sums take longer than handing one over."""
+        components = len(self.task.weights)
+        return components > 1 and self.size.nodes * components * self.task.width >= SPLIT
 
     def with_slopes(self, vectors: Rows, rtol: float) -> "MultiIndexModel":
         """The same rule, or for smooth losses one whose derivatives are as accurate as asked."""

@@ -64,6 +64,7 @@ class Quadrature(eqx.Module):
     kinks: Kinks = eqx.field(static=True)
     bends: bool = eqx.field(static=True, default=False)  # lines are cut around bends too
     numbers: Any = None  # the size in numbers
+    among: Any = None  # sums are over components from the first to before the second of these
     used: Any = None  # blocks, the others are empty
     nodes: Any = None  # (sets, blocks, variables, q)
     weights: Any = None  # (blocks, q)
@@ -85,6 +86,13 @@ class Quadrature(eqx.Module):
         if self.orthants is not None:
             return len(self.orthants.choices.weights)
         return 1 if self.weights is None else len(self.weights)
+
+    def halves(self) -> tuple["Quadrature", ...]:
+        """The rules for either half of the components; along leading axes, if they are several."""
+        first, last = np.moveaxis(np.asarray(self.among), -1, 0)
+        middle = (first + last) // 2
+        ranges = (np.stack(both, axis=-1) for both in ((first, middle), (middle, last)))
+        return tuple(eqx.tree_at(lambda rule: rule.among, self, half) for half in ranges)
 
     @property
     def with_noise(self) -> bool:
@@ -149,7 +157,9 @@ def _ready(
 
 
 def _made(size: Size, kinks: Kinks, m: int, components: int, seed: int) -> Quadrature:
-    made = functools.partial(Quadrature, kinks=kinks, numbers=size.as_numbers(m))
+    made = functools.partial(
+        Quadrature, kinks=kinks, numbers=size.as_numbers(m), among=np.array([0, components])
+    )
     if size.kind == "none":
         return made("none", used=np.array(1))
     rng = np.random.default_rng([seed, m])
