@@ -8,7 +8,7 @@ import pytest
 
 import sgdlimits as sl
 from sgdlimits.dynamics.model import Table, multi_index
-from sgdlimits.dynamics.model.quadrature import Quadrature
+from sgdlimits.dynamics.model.quadrature import halves
 from tests.compilations import compilations
 
 CASES: list[tuple[Any, dict[str, Any]]] = [
@@ -54,13 +54,13 @@ def test_one_program_serves_drifts_errors_and_solutions() -> None:
 def test_halves_of_a_sum_are_the_whole_and_threads_change_no_bit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    task, halves = sl.tasks.BinaryMixture(ridge=0.3), Quadrature.halves
+    task = sl.tasks.BinaryMixture(ridge=0.3)
     model = sl.effective_dynamics(task, nodes=2**8).model
     state = task.random_state(100, 0)
     with jax.enable_x64(True):
         vectors = np.asarray(task.layout.ravel(state))[None]
         whole = Table(model).parts(vectors, every_rule=True)
-        assert not model.in_halves()
+        assert model.rule_halves() == ()
         monkeypatch.setattr(multi_index, "SPLIT", 0)
         tables = []
         for threads in ("1", "2"):
@@ -70,6 +70,6 @@ def test_halves_of_a_sum_are_the_whole_and_threads_change_no_bit(
             tables.append(table.parts(vectors, every_rule=True))
         np.testing.assert_array_equal(*tables)
         np.testing.assert_allclose(tables[0], whole, rtol=1e-12, atol=1e-14)
-        monkeypatch.setattr(Quadrature, "halves", lambda rule: 2 * halves(rule)[:1])
+        monkeypatch.setattr(multi_index, "halves", lambda *of: 2 * halves(*of)[:1])
         twice_the_first = Table(model).parts(vectors, every_rule=True)
         assert np.abs(twice_the_first - whole).max() > 1e-3

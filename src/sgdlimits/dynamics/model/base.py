@@ -96,12 +96,12 @@ class Model(eqx.Module):
         """Rules for expectations along a leading axis, this model's first; None if exact."""
         return None
 
-    def in_halves(self) -> bool:
-        """Whether to sum over halves of the components, which a rule has, in two threads.
+    def rule_halves(self) -> tuple[Any, ...]:
+        """Where sums are long, the same rules for either half of what is summed; else none.
 
-        Drift and derivative must be the sums of what they are by either half.
+        The drift and its derivative must be the sums of what they are by either half.
         """
-        return False
+        return ()
 
     def ruled(self, rule: Any) -> "Model":
         """The same with another rule."""

@@ -89,9 +89,9 @@ class Moved(Model):
         """Rules for expectations."""
         return self.plain.rule_variants()
 
-    def in_halves(self) -> bool:
-        """Whether to sum over halves of the components."""
-        return self.plain.in_halves()
+    def rule_halves(self) -> tuple[Quadrature, ...]:
+        """Rules for either half of long sums."""
+        return self.plain.rule_halves()
 
     def ruled(self, rule: Quadrature) -> "Moved":
         """The same with another rule."""

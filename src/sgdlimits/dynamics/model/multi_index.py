@@ -15,7 +15,7 @@ from sgdlimits.dynamics.model.accuracy import (
     average_error,
     diffusion_errors,
     jacobian_errors,
-    survey,
+    surveys,
 )
 from sgdlimits.dynamics.model.base import Errors, Given, Model, Rows, Vector, model_of
 from sgdlimits.dynamics.model.by_rule import REST, ByRule
@@ -27,7 +27,7 @@ from sgdlimits.dynamics.model.mean import ERROR, RISK, Mean
 from sgdlimits.dynamics.model.measured import Measured
 from sgdlimits.dynamics.model.moments import Moments, motion
 from sgdlimits.dynamics.model.population import CommitteeRisk, RuledMean
-from sgdlimits.dynamics.model.quadrature import Quadrature, quadrature, variants
+from sgdlimits.dynamics.model.quadrature import Quadrature, halves, quadrature, variants
 from sgdlimits.dynamics.model.samples import Samples, still_samples
 from sgdlimits.dynamics.model.sizes import Size, grid_size, sizes
 from sgdlimits.dynamics.model.table import Table
@@ -93,7 +93,7 @@ class MultiIndexModel(ByRule, Model):
         if self.exact:
             return super().errors(vectors)
         rows = [jnp.asarray(row) for row in np.asarray(vectors)]
-        seen = [survey(self, row) for row in rows]
+        seen = surveys(self, rows)
         errors = [average_error(self, *both) for both in zip(rows, seen, strict=True)]
         return Errors(np.stack(errors), np.stack([one.scale for one in seen]))
 
@@ -138,10 +138,13 @@ class MultiIndexModel(ByRule, Model):
         """Its rule and others whose spread is the error."""
         return None if self.exact else variants(self.task, self.size)
 
-    def in_halves(self) -> bool:
+    def rule_halves(self) -> tuple[Quadrature, ...]:
         """Where there are several components, and sums take longer than handing one over."""
         components = len(self.task.weights)
-        return components > 1 and self.size.nodes * components * self.task.width >= SPLIT
+        if self.exact or components == 1:
+            return ()
+        long = self.size.nodes * components * self.task.width >= SPLIT
+        return halves(self.task, self.size) if long else ()
 
     def with_slopes(self, vectors: Rows, rtol: float) -> "MultiIndexModel":
         """The same rule, or for smooth losses one whose derivatives are as accurate as asked."""

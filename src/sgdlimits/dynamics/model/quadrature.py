@@ -1,5 +1,6 @@
 """How quadrature rules are made, and others to compare them with."""
 
+import dataclasses
 import functools
 import math
 from collections.abc import Sequence
@@ -87,12 +88,15 @@ class Quadrature(eqx.Module):
             return len(self.orthants.choices.weights)
         return 1 if self.weights is None else len(self.weights)
 
-    def halves(self) -> tuple["Quadrature", ...]:
-        """The rules for either half of the components; along leading axes, if they are several."""
-        first, last = np.moveaxis(np.asarray(self.among), -1, 0)
-        middle = (first + last) // 2
-        ranges = (np.stack(both, axis=-1) for both in ((first, middle), (middle, last)))
-        return tuple(eqx.tree_at(lambda rule: rule.among, self, half) for half in ranges)
+    def thinned(self, part: int) -> "Quadrature":
+        """One in so many nodes of a random rule, where little accuracy is enough.
+
+        Those at the start of every block: of powers of two of them, a rule of its own.
+        """
+        few = max(1, self.weights.shape[-1] // part)
+        nodes, weights = self.nodes[..., :few], self.weights[..., :few]
+        weights = weights * (self.weights.sum() / weights.sum())
+        return dataclasses.replace(self, nodes=nodes, weights=weights)
 
     @property
     def with_noise(self) -> bool:
@@ -127,8 +131,12 @@ def quadrature(task: MultiIndexFamily, size: Size, seed: int = 0) -> Quadrature:
 
 def variants(task: MultiIndexFamily, size: Size) -> Quadrature:
     """Rules of several seeds along a leading axis, that of seed 0 first."""
-    count = REPLICATES if size.kind in RANDOM else OTHERS[size.kind]
-    return _ready(size, *_needs(task), tuple(range(count + 1)), stacked=True)
+    return _variants(size, *_needs(task))
+
+
+def halves(task: MultiIndexFamily, size: Size) -> tuple[Quadrature, Quadrature]:
+    """The same for the first half of the components, and for the others."""
+    return _halves(size, *_needs(task))
 
 
 def probes(task: MultiIndexFamily) -> Quadrature:
@@ -141,6 +149,23 @@ def _needs(task: MultiIndexFamily) -> tuple[Kinks, int, int]:
     """All that a rule has to know of a task: kinks, number of fields, of components."""
     kinks = kinks_of(task)
     return kinks, field_count(task) + (kinks.noise == "field"), len(task.weights)
+
+
+def _variants(size: Size, kinks: Kinks, m: int, components: int) -> Quadrature:
+    count = REPLICATES if size.kind in RANDOM else OTHERS[size.kind]
+    return _ready(size, kinks, m, components, tuple(range(count + 1)), stacked=True)
+
+
+@functools.lru_cache(maxsize=64)
+def _halves(size: Size, kinks: Kinks, m: int, components: int) -> tuple[Quadrature, Quadrature]:
+    rules, middle = _variants(size, kinks, m, components), components // 2
+
+    def of(*among: int) -> Quadrature:
+        alike = np.broadcast_to(np.array(among), rules.among.shape)
+        return dataclasses.replace(rules, among=jax.device_put(alike))
+
+    with jax.enable_x64(True):
+        return of(0, middle), of(middle, components)
 
 
 @functools.lru_cache(maxsize=64)

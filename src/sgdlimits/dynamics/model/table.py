@@ -41,8 +41,8 @@ class Tabled(Protocol):
     def rule_variants(self) -> Any:
         """Rules for its expectations along a leading axis, its own first; None if exact."""
 
-    def in_halves(self) -> bool:
-        """Whether to sum over halves of the components."""
+    def rule_halves(self) -> tuple[Any, ...]:
+        """Where sums are long, the same for either half of what is summed."""
 
     def ruled(self, rule: Any) -> Any:
         """The same by another rule."""
@@ -81,9 +81,9 @@ class Table:
         self.model = model
         self.task: Task = model.task
         self._rules = model.rule_variants()
-        halves = self._rules is not None and model.in_halves()
-        self._sums = self._rules.halves() if halves else (self._rules,)
-        self._helper = ThreadPoolExecutor(1) if halves and _cores.usable() > 1 else None
+        self._sums = model.rule_halves() or (self._rules,)
+        several = len(self._sums) > 1 and _cores.usable() > 1
+        self._helper = ThreadPoolExecutor(1) if several else None
         self._programs: dict[Callable[..., Any], list[Callable[..., Any]]] = {}
         self._pieces: dict[Callable[..., Any], Pieces] = {}
 
