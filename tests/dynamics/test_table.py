@@ -68,7 +68,7 @@ def test_halves_of_a_sum_are_the_whole_and_threads_change_no_bit(
             table = Table(model)
             table.parts(vectors)  # the first call is never in threads
             tables.append(table.parts(vectors, every_rule=True))
-        np.testing.assert_array_equal(*tables)
+        np.testing.assert_array_equal(tables[0], tables[1])
         np.testing.assert_allclose(tables[0], whole, rtol=1e-12, atol=1e-14)
         monkeypatch.setattr(multi_index, "halves", lambda *of: 2 * halves(*of)[:1])
         twice_the_first = Table(model).parts(vectors, every_rule=True)

@@ -185,8 +185,9 @@ class Table:
         """What a program says, its arguments padded; along an axis of rules if asked which."""
         warm = of in self._programs
         if not warm:
-            fixed = [(self.model, rules) for rules in self._sums]
-            fixed = [(self.model,)] if every_rule is None else fixed
+            fixed: list[tuple[Any, ...]] = [(self.model, rules) for rules in self._sums]
+            if every_rule is None:
+                fixed = [(self.model,)]
             self._programs[of], self._pieces[of] = [bound(of, *some) for some in fixed], Pieces()
         programs, count, room = self._programs[of], len(arrays[0]), LEAST
         while room < count:
