@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import sgdlimits as sl
-from sgdlimits.dynamics.model import Table, multi_index
-from sgdlimits.dynamics.model.quadrature import halves
+from sgdlimits.dynamics.model import Table, multi_index, quadrature
 from tests.compilations import compilations
 
 CASES: list[tuple[Any, dict[str, Any]]] = [
@@ -61,7 +60,7 @@ def test_halves_of_a_sum_are_the_whole_and_threads_change_no_bit(
         vectors = np.asarray(task.layout.ravel(state))[None]
         whole = Table(model).parts(vectors, every_rule=True)
         assert model.rule_halves() == ()
-        monkeypatch.setattr(multi_index, "SPLIT", 0)
+        monkeypatch.setattr(quadrature, "SPLIT", 0)
         tables = []
         for threads in ("1", "2"):
             monkeypatch.setenv("SGDLIMITS_THREADS", threads)
@@ -70,6 +69,6 @@ def test_halves_of_a_sum_are_the_whole_and_threads_change_no_bit(
             tables.append(table.parts(vectors, every_rule=True))
         np.testing.assert_array_equal(tables[0], tables[1])
         np.testing.assert_allclose(tables[0], whole, rtol=1e-12, atol=1e-14)
-        monkeypatch.setattr(multi_index, "halves", lambda *of: 2 * halves(*of)[:1])
+        monkeypatch.setattr(multi_index, "halves", lambda *of: 2 * quadrature.halves(*of)[:1])
         twice_the_first = Table(model).parts(vectors, every_rule=True)
         assert np.abs(twice_the_first - whole).max() > 1e-3

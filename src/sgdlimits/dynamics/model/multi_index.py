@@ -36,7 +36,6 @@ from sgdlimits.tasks.multi_index import Committee, MultiIndexFamily
 TINY = 1e-290  # a field on the positive side of zero
 RARE = 5.0  # deviations beyond which a sample is rare and large
 SMALL = 1e-20  # squared lengths of means below this are zero
-SPLIT = 2**14  # fields at nodes, over all components, from which on two threads take half of them
 PARALLEL = 1e-10  # one minus the correlation of fields below which they are
 
 
@@ -139,12 +138,8 @@ class MultiIndexModel(ByRule, Model):
         return None if self.exact else variants(self.task, self.size)
 
     def rule_halves(self) -> tuple[Quadrature, ...]:
-        """Where there are several components, and sums take longer than handing one over."""
-        components = len(self.task.weights)
-        if self.exact or components == 1:
-            return ()
-        long = self.size.nodes * components * self.task.width >= SPLIT
-        return halves(self.task, self.size) if long else ()
+        """Those for half of the components, where sums are long."""
+        return () if self.exact else halves(self.task, self.size)
 
     def with_slopes(self, vectors: Rows, rtol: float) -> "MultiIndexModel":
         """The same rule, or for smooth losses one whose derivatives are as accurate as asked."""

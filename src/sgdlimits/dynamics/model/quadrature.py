@@ -39,6 +39,7 @@ OTHERWISE = 1000  # seeds of probes are not those of rules
 RANDOM = ("sobol", "lines")  # errors of different seeds are alike
 SMALL, SHARED = 2**8, 2**14  # rules up to so many nodes, and larger ones, are padded to this
 FEW = 32  # numbers for each node
+SPLIT = 2**14  # fields at nodes, over all components, from which on two threads take half of them
 BLOCK = 2**12  # nodes of lines that are in memory at once
 CHUNK = 2**10  # nodes whose gradients are in the fastest memory at once
 
@@ -134,9 +135,14 @@ def variants(task: MultiIndexFamily, size: Size) -> Quadrature:
     return _variants(size, *_needs(task))
 
 
-def halves(task: MultiIndexFamily, size: Size) -> tuple[Quadrature, Quadrature]:
-    """The same for the first half of the components, and for the others."""
-    return _halves(size, *_needs(task))
+def halves(task: MultiIndexFamily, size: Size) -> tuple[Quadrature, ...]:
+    """The same for the first half of the components, and for the others.
+
+    None where there is only one, or sums over them take no longer than to hand one over.
+    """
+    components = len(task.weights)
+    long = components > 1 and size.nodes * components * task.width >= SPLIT
+    return _halves(size, *_needs(task)) if long else ()
 
 
 def probes(task: MultiIndexFamily) -> Quadrature:
