@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from sgdlimits.dynamics.flow.runge_kutta import EXPONENT, integrate
+from sgdlimits.dynamics.flow.methods import EIGHTH, FIFTH, LOOSE, Method
+from sgdlimits.dynamics.flow.runge_kutta import integrate
 
 
 def pendulum(u: np.ndarray) -> np.ndarray:
@@ -39,19 +40,40 @@ def test_rows_do_not_depend_on_their_neighbours_or_on_the_times_asked_for() -> N
     np.testing.assert_allclose(together[:, -1], few[:, -1], rtol=1e-13, atol=1e-14)
 
 
-def test_errors_fall_as_steps_of_order_eight_let_them() -> None:
-    """Work grows like accuracy to the power of one over the order: an eighth, not a fifth."""
-    calls = []
-    for rtol in (1e-5, 1e-12):
+@pytest.mark.parametrize(
+    ("method", "loose", "tight"), [(EIGHTH, 0.1 * LOOSE, 1e-12), (FIFTH, 1e-3, LOOSE)]
+)
+def test_work_grows_as_the_order_lets_it(method: Method, loose: float, tight: float) -> None:
+    """Like accuracy to the power of one over the order; and another order is told apart."""
+    calls, errors = [], []
+    times = np.linspace(0.0, 100.0, 301)
+    exact, _ = integrate(pendulum, STARTS[:1], times, 1e-12, 1e-14)
+    for rtol in (loose, tight):
         counted = [0]
 
         def rates(u: np.ndarray, counted: list[int] = counted) -> np.ndarray:
             counted[0] += 1
             return pendulum(u)
 
-        integrate(rates, STARTS[:1], np.array([0.0, 200.0]), rtol, 1e-3 * rtol)
+        values, _ = integrate(rates, STARTS[:1], times, rtol, 1e-3 * rtol)
         calls.append(counted[0])
-    assert calls[1] / calls[0] < 1.5 * (1e-7) ** EXPONENT
+        errors.append(np.abs(values - exact).max())
+    assert calls[1] / calls[0] < 1.5 * (tight / loose) ** method.exponent
+    assert errors[0] < 300 * loose
+
+
+def test_a_loose_tolerance_takes_no_stage_for_times_inside_steps() -> None:
+    calls = []
+    for points in (2, 400):
+        counted = [0]
+
+        def rates(u: np.ndarray, counted: list[int] = counted) -> np.ndarray:
+            counted[0] += 1
+            return pendulum(u)
+
+        integrate(rates, STARTS[:1], np.linspace(0.0, 20.0, points), 1e-4, 1e-6)
+        calls.append(counted[0])
+    assert calls[0] == calls[1]
 
 
 def test_what_diverges_is_not_finite_afterwards_and_the_others_are_not_touched() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sgdlimits as sl
-from sgdlimits.dynamics.model import Table
+from sgdlimits.dynamics.model import Table, multi_index, quadrature
 from tests.compilations import compilations
 
 CASES: list[tuple[Any, dict[str, Any]]] = [
@@ -48,3 +48,27 @@ def test_one_program_serves_drifts_errors_and_solutions() -> None:
         limit.corrector(state)
     assert len(first) > 0
     assert len(later) == 0
+
+
+def test_halves_of_a_sum_are_the_whole_and_threads_change_no_bit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    task = sl.tasks.BinaryMixture(ridge=0.3)
+    model = sl.effective_dynamics(task, nodes=2**8).model
+    state = task.random_state(100, 0)
+    with jax.enable_x64(True):
+        vectors = np.asarray(task.layout.ravel(state))[None]
+        whole = Table(model).parts(vectors, every_rule=True)
+        assert model.rule_halves() == ()
+        monkeypatch.setattr(quadrature, "SPLIT", 0)
+        tables = []
+        for threads in ("1", "2"):
+            monkeypatch.setenv("SGDLIMITS_THREADS", threads)
+            table = Table(model)
+            table.parts(vectors)  # the first call is never in threads
+            tables.append(table.parts(vectors, every_rule=True))
+        np.testing.assert_array_equal(tables[0], tables[1])
+        np.testing.assert_allclose(tables[0], whole, rtol=1e-12, atol=1e-14)
+        monkeypatch.setattr(multi_index, "halves", lambda *of: 2 * quadrature.halves(*of)[:1])
+        twice_the_first = Table(model).parts(vectors, every_rule=True)
+        assert np.abs(twice_the_first - whole).max() > 1e-3

@@ -8,22 +8,12 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.integrate import DOP853
+
+from sgdlimits.dynamics.flow.methods import EIGHTH, FIFTH, LOOSE, Rates, Rows, Stages, norm
 
 MAX_STEPS = 100_000
-STAGES = DOP853.n_stages  # 12; the velocity at the end of a step, a thirteenth, begins the next one
 SAFETY, SLOWEST, FASTEST = 0.9, 0.2, 10.0  # how the step changes
-EXPONENT = -1 / 8  # an error falls with the eighth power of the step
 ROUNDING = 16 * np.finfo(float).eps  # steps shorter than this part of the time do not move it
-
-Rows = Float[np.ndarray, "q n"]
-Rates = Callable[[Rows], Rows]
-Stages = Float[np.ndarray, "q s n"]  # velocities, of as many stages as are known
-
-# Stage s is at u + h Σ_t TABLEAU[s, t] k_t: those of a step, its end, and three to fill it in.
-TABLEAU = np.zeros((STAGES + 1 + len(DOP853.A_EXTRA),) * 2)
-TABLEAU[:STAGES, :STAGES], TABLEAU[STAGES, :STAGES] = DOP853.A, DOP853.B
-TABLEAU[STAGES + 1 :] = DOP853.A_EXTRA
 
 
 def integrate(
@@ -36,9 +26,8 @@ def integrate(
 ) -> tuple[Float[np.ndarray, "runs t n"], Bool[np.ndarray, " runs"]]:
     """Solve du/dt = h(u) from every start, each with steps of its own.
 
-    The method of Dormand and Prince of order 8 with its continuous extension of order 7 (Hairer,
-    Nørsett and Wanner 1993, II.10). In a step no component may have an error above atol + rtol |u|,
-    in the root mean square over components.
+    The methods of Dormand and Prince, of order 8, or where the tolerance is loose of order 5. In a
+    step no component may have an error above atol + rtol |u|, in the root mean square over them.
 
     Args:
         rates: h at many vectors at once.
@@ -46,8 +35,8 @@ def integrate(
         times: at which they are wanted, increasing.
         rtol: relative tolerance of a step.
         atol: absolute tolerance of a step.
-        at_once: all stages of steps by ``TABLEAU``, from where they begin and how long they are,
-            for drifts that take less time than it takes to ask for them.
+        at_once: all stages of steps of order 8, from where they begin and how long they are, for
+            drifts that take less time than it takes to ask for them.
 
     Returns:
         The values at ``times``, NaN after a solution has diverged or taken too many steps, and
@@ -59,13 +48,14 @@ def integrate(
     >>> values[:, -1, 0].round(8), bool(reached.all())
     (array([0.36787944, 0.73575888]), True)
     """
+    method = FIFTH if rtol >= LOOSE and at_once is None else EIGHTH
     values = np.full((len(starts), len(times), starts.shape[1]), np.nan)
     values[:, 0] = starts
     t, u = np.full(len(starts), times[0]), np.array(starts, float)
     end, next_time = times[-1], np.ones(len(starts), int)  # the next one to be filled in
     with np.errstate(over="ignore", invalid="ignore"):
         f = np.array(rates(u))
-        step = _first_step(rates, u, f, rtol, atol, end - times[0])
+        step = _first_step(rates, u, f, rtol, atol, end - times[0], method.exponent)
         active, rejected = np.all(np.isfinite(f), axis=1) & (t < end), np.zeros(len(starts), bool)
         for _ in range(MAX_STEPS):
             rows = np.flatnonzero(active)
@@ -74,14 +64,14 @@ def integrate(
             last = t[rows] + step[rows] >= end
             h = np.where(last, end - t[rows], step[rows])
             if at_once is None:
-                k, new = stages(rates, u[rows], f[rows], h)
+                k, new = method.step(rates, u[rows], f[rows], h)
             else:
                 k = at_once(u[rows], h)
-                new = u[rows] + h[:, None] * (DOP853.B @ k[:, :STAGES])
-            error = error_of(k, h, u[rows], new, rtol, atol)
+                new = method.end(u[rows], k, h)
+            error = method.error(k, h, u[rows], new, rtol, atol)
             finite = np.isfinite(error) & np.all(np.isfinite(new), axis=1)
             good = finite & (error <= 1)
-            factor = SAFETY * np.maximum(error, 1e-300) ** EXPONENT
+            factor = SAFETY * np.maximum(error, 1e-300) ** method.exponent
             factor = np.where(finite, np.clip(factor, SLOWEST, FASTEST), SLOWEST)
             factor = np.where(rejected[rows] & good, np.minimum(factor, 1.0), factor)
             step[rows] = h * factor
@@ -94,12 +84,14 @@ def integrate(
             which, index = which[within], index[within]
             if len(which):
                 dense, place = np.unique(which, return_inverse=True)
-                inside = k[dense] if at_once else _more(rates, u[rows[dense]], k[dense], h[dense])
-                terms = _extension(u[rows[dense]], new[dense], inside, h[dense])
+                begun, known, long = u[rows[dense]], k[dense], h[dense]
+                if at_once is None:
+                    known = method.filled_in(rates, begun, known, long)
+                terms = method.extension(begun, new[dense], known, long)
                 x = (times[index] - before[which]) / h[which]
-                values[rows[which], index] = u[rows[which]] + _inside(terms[place], x)
+                values[rows[which], index] = u[rows[which]] + method.inside(terms[place], x)
             moved = rows[good]
-            t[moved], u[moved], f[moved] = after[good], new[good], k[good, STAGES]
+            t[moved], u[moved], f[moved] = after[good], new[good], k[good, method.stages]
             next_time[moved] = passed[good]
             stuck = ~good & (step[rows] <= ROUNDING * np.maximum(np.abs(t[rows]), ROUNDING))
             active[rows] = (t[rows] < end) & ~stuck
@@ -107,57 +99,26 @@ def integrate(
 
 
 def _first_step(
-    rates: Rates, u: Rows, f: Rows, rtol: float, atol: float, longest: float
+    rates: Rates,
+    u: Rows,
+    f: Rows,
+    rtol: float,
+    atol: float,
+    longest: float,
+    exponent: float,
 ) -> Float[np.ndarray, " q"]:
     """By the sizes of the solution and of its first two derivatives (Hairer et al., II.4)."""
     scale = atol + rtol * np.abs(u)
-    d0, d1 = _norm(u / scale), _norm(f / scale)
+    d0, d1 = norm(u / scale), norm(f / scale)
     small = (d0 < 1e-5) | (d1 < 1e-5)
     h0 = np.minimum(np.where(small, 1e-6, 0.01 * d0 / np.where(d1 > 0, d1, 1.0)), longest)
-    d2 = _norm((rates(u + h0[:, None] * f) - f) / scale) / h0
+    d2 = norm((rates(u + h0[:, None] * f) - f) / scale) / h0
     most = np.maximum(d1, d2)
     h1 = np.where(
-        most <= 1e-15, np.maximum(1e-6, 1e-3 * h0), (0.01 / np.maximum(most, 1e-300)) ** -EXPONENT
+        most <= 1e-15, np.maximum(1e-6, 1e-3 * h0), (0.01 / np.maximum(most, 1e-300)) ** -exponent
     )
     step = np.minimum(np.minimum(100 * h0, np.where(np.isfinite(h1), h1, h0)), longest)
     return np.where(np.isfinite(step) & (step > 0), step, 1e-6)
-
-
-def stages(rates: Rates, u: Rows, f: Rows, h: Float[np.ndarray, " q"]) -> tuple[Stages, Rows]:
-    """Velocities at all stages of a step, that at its end included, and where it ends."""
-    k = np.empty((len(u), STAGES + 1, u.shape[1]))
-    k[:, 0] = f
-    for s in range(1, STAGES):
-        k[:, s] = rates(u + h[:, None] * (DOP853.A[s, :s] @ k[:, :s]))
-    new = u + h[:, None] * (DOP853.B @ k[:, :STAGES])
-    k[:, STAGES] = rates(new)
-    return k, new
-
-
-def _more(
-    rates: Rates, u: Rows, k: Stages, h: Float[np.ndarray, " q"]
-) -> Float[np.ndarray, "q all n"]:
-    """The stages that fill a step in as well."""
-    k = np.concatenate([k, np.empty((len(k), len(TABLEAU) - STAGES - 1, k.shape[2]))], axis=1)
-    for s in range(STAGES + 1, len(TABLEAU)):
-        k[:, s] = rates(u + h[:, None] * (TABLEAU[s, :s] @ k[:, :s]))
-    return k
-
-
-def error_of(
-    k: Stages,
-    h: Float[np.ndarray, " q"],
-    u: Rows,
-    new: Rows,
-    rtol: float,
-    atol: float,
-) -> Float[np.ndarray, " q"]:
-    """The error of a step over what is allowed: that of order 5, corrected by that of order 3."""
-    scale = atol + rtol * np.maximum(np.abs(u), np.abs(new))
-    k = k[:, : STAGES + 1]
-    fifth, third = _norm(DOP853.E5 @ k / scale), _norm(DOP853.E3 @ k / scale)
-    size = np.sqrt(fifth**2 + 0.01 * third**2)
-    return np.where(size == 0, 0.0, h * fifth**2 / np.where(size == 0, 1.0, size))
 
 
 def _pairs(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -165,27 +126,3 @@ def _pairs(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     counts = last - first
     which = np.repeat(np.arange(len(counts)), counts)
     return which, np.arange(len(which)) + (first - np.cumsum(counts) + counts)[which]
-
-
-def _extension(
-    u: Rows, new: Rows, k: Stages, h: Float[np.ndarray, " q"]
-) -> Float[np.ndarray, "q 7 n"]:
-    """Coefficients of the solution inside a step."""
-    h, change = h[:, None], new - u
-    begin, finish = h * k[:, 0], h * k[:, STAGES]
-    terms = [change, begin - change, 2 * change - begin - finish]
-    return np.stack([*terms, *(h * (d @ k) for d in DOP853.D)], axis=1)
-
-
-def _inside(terms: Float[np.ndarray, "q 7 n"], x: Float[np.ndarray, " q"]) -> Rows:
-    """How far the solution has come when the share x of a step is done."""
-    result = np.zeros_like(terms[:, 0])
-    for number in range(terms.shape[1]):
-        share = x if number % 2 == 0 else 1 - x
-        result = (result + terms[:, -1 - number]) * share[:, None]
-    return result
-
-
-def _norm(x: Float[np.ndarray, "q n"]) -> Float[np.ndarray, " q"]:
-    """The root mean square over components."""
-    return np.sqrt(np.mean(x**2, axis=1))

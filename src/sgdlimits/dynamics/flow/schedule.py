@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from sgdlimits._moves import Schedule
-from sgdlimits.dynamics.flow.runge_kutta import Rates, Rows
+from sgdlimits.dynamics.flow.methods import Rates, Rows
 from sgdlimits.dynamics.model import Table
 
 LEAST, GROWTH = 8, 8  # times at once, padded: the function is compiled for few sizes

@@ -8,7 +8,7 @@ from both sides and stay there. An adaptive solver that does not know this takes
 import numpy as np
 from jaxtyping import Bool, Float
 
-from sgdlimits.dynamics.flow.runge_kutta import EXPONENT, error_of, stages
+from sgdlimits.dynamics.flow.methods import EIGHTH
 from sgdlimits.dynamics.model import Table
 
 LANDED = 1e-11  # a switch this close to zero is on the surface
@@ -79,8 +79,8 @@ class _Attempt:
         def rates(vectors: np.ndarray) -> np.ndarray:
             return table.held(vectors, signs)
 
-        k, new = stages(rates, u, rates(u), h)
-        error = error_of(k, h, u, new, rtol, atol)
+        k, new = EIGHTH.step(rates, u, rates(u), h)
+        error = EIGHTH.error(k, h, u, new, rtol, atol)
         accurate = (error <= 1) & np.all(np.isfinite(new), axis=1)
         before, now = table.switches(u), table.switches(new)
         crossed = (signs != 0) & (now * signs < 0)
@@ -98,5 +98,5 @@ class _Attempt:
         self.vectors = table.onto_switches(new, stays)
         share = np.where(crossed, np.abs(before) / (np.abs(before) + np.abs(now)), 1.0)
         aimed = h * np.min(share, axis=others, initial=1.0) * (1 + 1e-9) + 1e-14
-        growth = np.where(np.isfinite(error), 0.9 * (error + 1e-12) ** EXPONENT, 0.2)
+        growth = np.where(np.isfinite(error), 0.9 * (error + 1e-12) ** EIGHTH.exponent, 0.2)
         self.next_step = np.where(self.early, aimed, h * np.clip(growth, 0.2, 5.0))

@@ -18,7 +18,8 @@ from sgdlimits._warn import warn
 from sgdlimits.dynamics.flow.chattering import chattering_solutions
 from sgdlimits.dynamics.flow.dataset import to_dataset
 from sgdlimits.dynamics.flow.init import start_vectors
-from sgdlimits.dynamics.flow.runge_kutta import TABLEAU, integrate
+from sgdlimits.dynamics.flow.methods import EIGHTH
+from sgdlimits.dynamics.flow.runge_kutta import integrate
 from sgdlimits.dynamics.flow.schedule import moving_rates, pieces, steps_of
 from sgdlimits.dynamics.flow.sliding import sliding_solutions
 from sgdlimits.dynamics.model import Limit, Model, Table
@@ -27,7 +28,7 @@ from sgdlimits.dynamics.model.moved import noise_step
 CHECKS = 4  # times after the start at which the rule is checked
 GAIN = 0.5  # another rule must have at most this part of the error, else all is in vain
 SEEN = 3  # runs that are looked at, at each of them
-STEP = 0.1  # part of the error of expectations that one step may have
+STEP = 0.3  # part of the error of expectations that one step may have
 TO_ZERO = 0.01  # absolute tolerance over relative one
 TOGETHER = 64  # solutions at once where every drift is a sum over many nodes
 
@@ -168,7 +169,7 @@ def follow(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Solve du/dt = h(u) from every start; values at ``times``, and which reached the last.
 
-    Where expectations have an error of ``rtol`` a step may have a tenth of it; else its tolerance
+    Where expectations have an error of ``rtol`` a step may have a third of it; else its tolerance
     is the model's own, below which the drift is no longer smooth.
     """
     starts, times = np.asarray(starts), np.asarray(times)
@@ -180,7 +181,7 @@ def follow(
         found = chattering_solutions(model, jnp.asarray(starts), jnp.asarray(times), tolerance)
         values, finished = np.asarray(found[0]), np.asarray(found[1])
         return np.where(np.isfinite(values), values, np.nan), finished
-    at_once = functools.partial(table.stages, TABLEAU) if model.exact else None
+    at_once = functools.partial(table.stages, EIGHTH.tableau) if model.exact else None
     rates = (lambda u: at_once(u, np.zeros(len(u)))[:, 0]) if at_once else table.drift
     return integrate(rates, starts, times, *_tolerance(model, rtol), at_once)
 

@@ -1,5 +1,7 @@
 """How far to trust a quadrature rule at a state: its distance from rules unlike it."""
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol, Self
 
 import jax
@@ -7,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from sgdlimits import _cores
 from sgdlimits._compiled import compiled
 from sgdlimits.dynamics.model.base import Given, Vector
 from sgdlimits.dynamics.model.bends import Averaged, bends_at
@@ -22,8 +25,11 @@ BY_CHANCE = 6.0  # standard errors by which plain random nodes may be off
 FEW = 100.0  # if not more samples than that matter, they are rare and large
 UNSEEN = 2.0  # a rule has seen them if the mean square by it is not smaller by this factor
 TRUSTED = 0.1  # part of its last change that a sparse grid is trusted to be accurate to, at best
+THINNED = 4  # of plain random nodes one in so many is enough for how large things are
 GENTLE = 1.0  # arguments of saturating units that move by less bend nothing between two nodes
 TINY = 1e-290
+
+_COMPILED: set[Any] = set()  # kinds of models whose surveys have been made
 
 
 class Sized(Protocol):
@@ -91,6 +97,21 @@ class Survey(NamedTuple):
     reach: Any  # (m,)
     bent: Any
     arranged: tuple[Arrangement, ...]
+
+
+def surveys(model: Ruled, vectors: Sequence[Given]) -> list[Survey]:
+    """Look around at several states, in threads once it is known that programs are compiled."""
+    key = jax.tree.structure(model)
+    if key not in _COMPILED:
+        _COMPILED.add(key)
+        return [survey(model, vector) for vector in vectors]
+
+    def one(vector: Given) -> Survey:
+        with jax.enable_x64(True):  # a setting of each thread
+            return survey(model, vector)
+
+    with ThreadPoolExecutor(max_workers=_cores.usable()) as pool:
+        return list(pool.map(one, vectors))
 
 
 def survey(model: Ruled, vector: Given) -> Survey:
@@ -196,12 +217,13 @@ class _Sums(NamedTuple):
 @compiled
 def _survey(plain: Ruled, rules: Quadrature, vector: Vector) -> _Sums:
     averages, powers = jax.lax.map(lambda rule: plain.ruled(rule).averages(vector), rules)
+    few = plain.ruled(plain.rule.thinned(THINNED))
     return _Sums(
         averages,
         powers.mean(axis=0),
         len(averages) * len(plain.task.weights) * jnp.sum(plain.rule.weights > 0),
-        plain.scale(vector),
-        bends_at(plain, vector).deviation if plain.rule.kinks.soft else jnp.zeros(()),
+        few.scale(vector),
+        bends_at(few, vector).deviation if plain.rule.kinks.soft else jnp.zeros(()),
         plain.frame(vector).factor,
     )
 

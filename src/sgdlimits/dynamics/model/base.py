@@ -96,6 +96,13 @@ class Model(eqx.Module):
         """Rules for expectations along a leading axis, this model's first; None if exact."""
         return None
 
+    def rule_halves(self) -> tuple[Any, ...]:
+        """Where sums are long, the same rules for either half of what is summed; else none.
+
+        The drift and its derivative must be the sums of what they are by either half.
+        """
+        return ()
+
     def ruled(self, rule: Any) -> "Model":
         """The same with another rule."""
         return self

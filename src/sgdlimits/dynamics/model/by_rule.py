@@ -83,15 +83,17 @@ class ByRule(eqx.Module):
             return in_chunks(row, samples)
 
         def component(c: Index) -> Float[Array, " n"]:
-            if self.rule.blocks == 1:
-                return block(c, jnp.asarray(0))
             shape, of_block = traced_once(lambda b: block(c, b), jnp.asarray(0))
+            first, last = self.rule.among
+            counts = (first <= c) & (c < last)
+            nothing = jnp.zeros(shape.shape, shape.dtype)
+            if self.rule.blocks == 1:
+                return jax.lax.cond(counts, lambda: of_block(jnp.asarray(0)), lambda: nothing)
 
             def add(total: Array, b: Index) -> tuple[Array, None]:
                 more = lambda: total + of_block(b)  # noqa: E731
-                return jax.lax.cond(b < self.rule.used, more, lambda: total), None
+                return jax.lax.cond(counts & (b < self.rule.used), more, lambda: total), None
 
-            nothing = jnp.zeros(shape.shape, shape.dtype)
             return jax.lax.scan(add, nothing, jnp.arange(self.rule.blocks))[0]
 
         return jax.lax.map(component, jnp.arange(len(self.task.weights))), apart

@@ -16,7 +16,7 @@ from sgdlimits.dynamics.model.accuracy import (
     jacobian_errors,
     misses_bends,
     spread_error,
-    survey,
+    surveys,
 )
 from sgdlimits.dynamics.model.base import Given, Rows
 from sgdlimits.dynamics.model.blocks import pairs_needed
@@ -60,7 +60,7 @@ def chosen(
     one rule of a family is far off, of the others only the largest is tried, at the end.
     """
     rows = [jnp.asarray(row) for row in np.asarray(vectors)]
-    seen = [survey(model, row) for row in rows]
+    seen = surveys(model, rows)
     rules = allowed(model, seen, rtol, smooth=smooth, most=most)
     largest = {family(size): size for size in rules}
     tried: list[_Tried[R]] = []
@@ -133,7 +133,7 @@ def with_slopes(model: M, vectors: Rows, rtol: float) -> M:
     best, least = model, worst(model)
     if least <= SLOPES * rtol:
         return best
-    for size in allowed(model, [survey(model, vector) for vector in few], rtol, smooth=True):
+    for size in allowed(model, surveys(model, few), rtol, smooth=True):
         rung = model.sized(size)
         error = worst(rung)
         if error < least:

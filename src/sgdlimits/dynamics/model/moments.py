@@ -24,7 +24,11 @@ class Moments(NamedTuple):
 
 
 def motion(
-    task: MultiIndexFamily, state: dict[str, Float[Array, "..."]], moments: Moments, step: Real
+    task: MultiIndexFamily,
+    state: dict[str, Float[Array, "..."]],
+    moments: Moments,
+    step: Real,
+    share: Real = 1.0,
 ) -> dict[str, Float[Array, "..."]]:
     r"""Change of the statistics per unit of time; linear in ``moments``.
 
@@ -34,8 +38,11 @@ def motion(
 
     On the sphere the radial part is subtracted: with q_i = −2E[g_i s_i] + (c/λ)E[g_i²] the change
     of ‖W_i‖², row i of M loses M_i q_i/2 and R_ij loses R_ij (q_i + q_j)/2. The ridge is radial.
+
+    ``share`` is that of the ridge: where moments are a sum over some components only, motions are
+    summed too, and one of them has all of the ridge.
     """
-    M, R = state["M"], state["R"]
+    M, R, ridge = state["M"], state["R"], share * task.ridge
     correction = step / task.precision * moments.square
     dM = -moments.anchors
     dR = correction - moments.orthogonal - moments.orthogonal.T
@@ -48,9 +55,9 @@ def motion(
         dM = dM - M * radial[:, None] / 2
         dR = dR - R * (radial[:, None] + radial[None, :]) / 2
     else:
-        dM = dM - task.ridge * M
-        dR = dR - 2 * task.ridge * R
+        dM = dM - ridge * M
+        dR = dR - 2 * ridge * R
     change = {"M": dM, "R": dR}
     if task.trained:
-        change["v"] = -moments.readout - task.ridge * state["v"]
+        change["v"] = -moments.readout - ridge * state["v"]
     return change

@@ -89,6 +89,10 @@ class Moved(Model):
         """Rules for expectations."""
         return self.plain.rule_variants()
 
+    def rule_halves(self) -> tuple[Quadrature, ...]:
+        """Rules for either half of long sums."""
+        return self.plain.rule_halves()
+
     def ruled(self, rule: Quadrature) -> "Moved":
         """The same with another rule."""
         return self._of(self.plain.ruled(rule))

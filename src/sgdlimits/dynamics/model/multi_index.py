@@ -15,7 +15,7 @@ from sgdlimits.dynamics.model.accuracy import (
     average_error,
     diffusion_errors,
     jacobian_errors,
-    survey,
+    surveys,
 )
 from sgdlimits.dynamics.model.base import Errors, Given, Model, Rows, Vector, model_of
 from sgdlimits.dynamics.model.by_rule import REST, ByRule
@@ -27,7 +27,7 @@ from sgdlimits.dynamics.model.mean import ERROR, RISK, Mean
 from sgdlimits.dynamics.model.measured import Measured
 from sgdlimits.dynamics.model.moments import Moments, motion
 from sgdlimits.dynamics.model.population import CommitteeRisk, RuledMean
-from sgdlimits.dynamics.model.quadrature import Quadrature, quadrature, variants
+from sgdlimits.dynamics.model.quadrature import Quadrature, halves, quadrature, variants
 from sgdlimits.dynamics.model.samples import Samples, still_samples
 from sgdlimits.dynamics.model.sizes import Size, grid_size, sizes
 from sgdlimits.dynamics.model.table import Table
@@ -61,15 +61,19 @@ class MultiIndexModel(ByRule, Model):
         state = self.unravel(vector)
         moments = self.moments(state)
         slow, now = (
-            self.ravel(motion(self.task, state, moments, step))
-            for step in (jnp.zeros(()), self.step)
+            self.ravel(self._motion(state, moments, step)) for step in (jnp.zeros(()), self.step)
         )
         return -slow, now - slow
 
     def drift(self, vector: Vector) -> Vector:
         """The velocity h = −f + g."""
         state = self.unravel(vector)
-        return self.ravel(motion(self.task, state, self.moments(state), self.step))
+        return self.ravel(self._motion(state, self.moments(state), self.step))
+
+    def _motion(self, state: JaxState, moments: Moments, step: Array) -> JaxState:
+        """The motion by moments of all components, or of those that the rule is for."""
+        begins = jnp.where(self.rule.among[0] == 0, 1.0, 0.0)
+        return motion(self.task, state, moments, step, share=begins)
 
     @property
     def exact(self) -> bool:
@@ -88,7 +92,7 @@ class MultiIndexModel(ByRule, Model):
         if self.exact:
             return super().errors(vectors)
         rows = [jnp.asarray(row) for row in np.asarray(vectors)]
-        seen = [survey(self, row) for row in rows]
+        seen = surveys(self, rows)
         errors = [average_error(self, *both) for both in zip(rows, seen, strict=True)]
         return Errors(np.stack(errors), np.stack([one.scale for one in seen]))
 
@@ -115,7 +119,7 @@ class MultiIndexModel(ByRule, Model):
         """The drift; and of the gradient in the fields."""
         state = self.unravel(vector)
         moments, powers = self._summed(state)
-        return self.ravel(motion(self.task, state, moments, self.step)), powers
+        return self.ravel(self._motion(state, moments, self.step)), powers
 
     def scale(self, vector: Vector) -> Float[Array, ""]:
         """The size of what cancels in the drift: the largest mean of absolute values."""
@@ -132,6 +136,10 @@ class MultiIndexModel(ByRule, Model):
     def rule_variants(self) -> Quadrature | None:
         """Its rule and others whose spread is the error."""
         return None if self.exact else variants(self.task, self.size)
+
+    def rule_halves(self) -> tuple[Quadrature, ...]:
+        """Those for half of the components, where sums are long."""
+        return () if self.exact else halves(self.task, self.size)
 
     def with_slopes(self, vectors: Rows, rtol: float) -> "MultiIndexModel":
         """The same rule, or for smooth losses one whose derivatives are as accurate as asked."""

@@ -1,5 +1,6 @@
 """How quadrature rules are made, and others to compare them with."""
 
+import dataclasses
 import functools
 import math
 from collections.abc import Sequence
@@ -38,6 +39,7 @@ OTHERWISE = 1000  # seeds of probes are not those of rules
 RANDOM = ("sobol", "lines")  # errors of different seeds are alike
 SMALL, SHARED = 2**8, 2**14  # rules up to so many nodes, and larger ones, are padded to this
 FEW = 32  # numbers for each node
+SPLIT = 2**14  # fields at nodes, over all components, from which on two threads take half of them
 BLOCK = 2**12  # nodes of lines that are in memory at once
 CHUNK = 2**10  # nodes whose gradients are in the fastest memory at once
 
@@ -64,6 +66,7 @@ class Quadrature(eqx.Module):
     kinks: Kinks = eqx.field(static=True)
     bends: bool = eqx.field(static=True, default=False)  # lines are cut around bends too
     numbers: Any = None  # the size in numbers
+    among: Any = None  # sums are over components from the first to before the second of these
     used: Any = None  # blocks, the others are empty
     nodes: Any = None  # (sets, blocks, variables, q)
     weights: Any = None  # (blocks, q)
@@ -85,6 +88,16 @@ class Quadrature(eqx.Module):
         if self.orthants is not None:
             return len(self.orthants.choices.weights)
         return 1 if self.weights is None else len(self.weights)
+
+    def thinned(self, part: int) -> "Quadrature":
+        """One in so many nodes of a random rule, where little accuracy is enough.
+
+        Those at the start of every block: of powers of two of them, a rule of its own.
+        """
+        few = max(1, self.weights.shape[-1] // part)
+        nodes, weights = self.nodes[..., :few], self.weights[..., :few]
+        weights = weights * (self.weights.sum() / weights.sum())
+        return dataclasses.replace(self, nodes=nodes, weights=weights)
 
     @property
     def with_noise(self) -> bool:
@@ -119,8 +132,17 @@ def quadrature(task: MultiIndexFamily, size: Size, seed: int = 0) -> Quadrature:
 
 def variants(task: MultiIndexFamily, size: Size) -> Quadrature:
     """Rules of several seeds along a leading axis, that of seed 0 first."""
-    count = REPLICATES if size.kind in RANDOM else OTHERS[size.kind]
-    return _ready(size, *_needs(task), tuple(range(count + 1)), stacked=True)
+    return _variants(size, *_needs(task))
+
+
+def halves(task: MultiIndexFamily, size: Size) -> tuple[Quadrature, ...]:
+    """The same for the first half of the components, and for the others.
+
+    None where there is only one, or sums over them take no longer than to hand one over.
+    """
+    components = len(task.weights)
+    long = components > 1 and size.nodes * components * task.width >= SPLIT
+    return _halves(size, *_needs(task)) if long else ()
 
 
 def probes(task: MultiIndexFamily) -> Quadrature:
@@ -133,6 +155,23 @@ def _needs(task: MultiIndexFamily) -> tuple[Kinks, int, int]:
     """All that a rule has to know of a task: kinks, number of fields, of components."""
     kinks = kinks_of(task)
     return kinks, field_count(task) + (kinks.noise == "field"), len(task.weights)
+
+
+def _variants(size: Size, kinks: Kinks, m: int, components: int) -> Quadrature:
+    count = REPLICATES if size.kind in RANDOM else OTHERS[size.kind]
+    return _ready(size, kinks, m, components, tuple(range(count + 1)), stacked=True)
+
+
+@functools.lru_cache(maxsize=64)
+def _halves(size: Size, kinks: Kinks, m: int, components: int) -> tuple[Quadrature, Quadrature]:
+    rules, middle = _variants(size, kinks, m, components), components // 2
+
+    def of(*among: int) -> Quadrature:
+        alike = np.broadcast_to(np.array(among), rules.among.shape)
+        return dataclasses.replace(rules, among=jax.device_put(alike))
+
+    with jax.enable_x64(True):
+        return of(0, middle), of(middle, components)
 
 
 @functools.lru_cache(maxsize=64)
@@ -149,7 +188,9 @@ def _ready(
 
 
 def _made(size: Size, kinks: Kinks, m: int, components: int, seed: int) -> Quadrature:
-    made = functools.partial(Quadrature, kinks=kinks, numbers=size.as_numbers(m))
+    made = functools.partial(
+        Quadrature, kinks=kinks, numbers=size.as_numbers(m), among=np.array([0, components])
+    )
     if size.kind == "none":
         return made("none", used=np.array(1))
     rng = np.random.default_rng([seed, m])

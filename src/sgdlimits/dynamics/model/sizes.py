@@ -178,12 +178,11 @@ def _grids(reach: Sequence[float], count: int) -> list[Size]:
 
     It has most nodes along the directions in which the fields move most.
     """
-    largest = max(*reach, 1e-300)
-    for order in range(MOST_HERMITE, LEAST_HERMITE - 1, -1):
-        orders = tuple(min(order, 2 + math.ceil((order - 2) * size / largest)) for size in reach)
-        if math.prod(orders) <= count:
-            return [Size("hermite", count, orders=orders)]
-    return []
+    order = np.arange(MOST_HERMITE, LEAST_HERMITE - 1, -1)[:, None]
+    share = np.asarray(reach) / max(*reach, 1e-300)
+    orders = np.minimum(order, 2 + np.ceil((order - 2) * share).astype(int))
+    small = np.flatnonzero(np.prod(orders.astype(float), axis=1) <= count)
+    return [Size("hermite", count, orders=tuple(orders[k].tolist())) for k in small[:1]]
 
 
 def _sparse(reach: Sequence[float], most: int, *, smooth: bool) -> list[Size]:

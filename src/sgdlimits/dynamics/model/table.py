@@ -1,6 +1,7 @@
 """The drift of a model and its derivatives at many vectors, by as few programs as possible."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import jax
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from sgdlimits import _cores
 from sgdlimits._compiled import bound, entry
 from sgdlimits._pieces import Pieces
 from sgdlimits._types import Index
@@ -39,6 +41,9 @@ class Tabled(Protocol):
     def rule_variants(self) -> Any:
         """Rules for its expectations along a leading axis, its own first; None if exact."""
 
+    def rule_halves(self) -> tuple[Any, ...]:
+        """Where sums are long, the same for either half of what is summed."""
+
     def ruled(self, rule: Any) -> Any:
         """The same by another rule."""
 
@@ -68,13 +73,18 @@ class Table:
     more up to 64, and so on; where expectations are sums, the variants of a rule whose spread is
     the error are rows too. So who needs the drift at a state, its error, a solution or a rest
     point compiles the drift once.
+
+    Long sums are two, which two threads take: always, so that no bit depends on how many there are.
     """
 
     def __init__(self, model: Tabled):
         self.model = model
         self.task: Task = model.task
         self._rules = model.rule_variants()
-        self._programs: dict[Callable[..., Any], Callable[..., Any]] = {}
+        self._sums = model.rule_halves() or (self._rules,)
+        several = len(self._sums) > 1 and _cores.usable() > 1
+        self._helper = ThreadPoolExecutor(1) if several else None
+        self._programs: dict[Callable[..., Any], list[Callable[..., Any]]] = {}
         self._pieces: dict[Callable[..., Any], Pieces] = {}
 
     def drift(self, vectors: Rows) -> Rows:
@@ -173,26 +183,45 @@ class Table:
         self, of: Callable[..., Any], *arrays: np.ndarray, every_rule: bool | None = None
     ) -> np.ndarray:
         """What a program says, its arguments padded; along an axis of rules if asked which."""
-        if of not in self._programs:
-            fixed = (self.model,) if every_rule is None else (self.model, self._rules)
-            self._programs[of], self._pieces[of] = bound(of, *fixed), Pieces()
-        program, count, room = self._programs[of], len(arrays[0]), LEAST
+        warm = of in self._programs
+        if not warm:
+            fixed: list[tuple[Any, ...]] = [(self.model, rules) for rules in self._sums]
+            if every_rule is None:
+                fixed = [(self.model,)]
+            self._programs[of], self._pieces[of] = [bound(of, *some) for some in fixed], Pieces()
+        programs, count, room = self._programs[of], len(arrays[0]), LEAST
         while room < count:
             room *= GROWTH
         index = np.minimum(np.arange(room), count - 1)
         padded = [np.asarray(array) if count == room else array[index] for array in arrays]
         if self._rules is None or every_rule is None:
-            table = np.asarray(program(*padded))[:count]
+            table = np.asarray(programs[0](*padded))[:count]
             return table if every_rule is None else table[None]
         rules, parts = len(jax.tree.leaves(self._rules)[0]) if every_rule else 1, []
 
         def some(first: int, last: int) -> None:
             rows = [np.roll(array, -first, axis=0) for array in padded] if first else padded
-            said = np.asarray(program(*rows, np.array([rules, last - first])))
+            said = self._sum(programs, [*rows, np.array([rules, last - first])], warm=warm)
             parts.append(said[:rules, : last - first])
 
         self._pieces[of].of(count, some)
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def _sum(
+        self, programs: Sequence[Callable[..., Any]], args: Sequence[np.ndarray], *, warm: bool
+    ) -> np.ndarray:
+        """What the programs say, summed; in two threads if they are known to be compiled."""
+
+        def said(program: Callable[..., Any]) -> np.ndarray:
+            with jax.enable_x64(True):  # a setting of each thread
+                return np.asarray(program(*args))
+
+        first, *others = programs
+        if self._helper is None or not warm:
+            total = said(first)  # compiled here, or each of the threads would compile the same
+            return sum(map(said, others), total)
+        handed = [self._helper.submit(said, other) for other in others]
+        return sum((one.result() for one in handed), said(first))
 
 
 def _parts(model: Tabled, rules: Any, vectors: Array, counts: Array | None = None) -> Array:
