@@ -31,6 +31,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 }
 STEPS = 200_000  # of the solver, at most
 LARGEST = 700.0  # exponents without softmax: beyond, numbers overflow
+SCORES = 1e300  # entries of QᵀK: beyond, scores overflow
 
 
 class FeedForward(NamedTuple):
@@ -196,7 +197,13 @@ def velocity(
     b = _checks.nonnegative("inverse_temperature", inverse_temperature)
     _refuse_overflow(np.array(b), parts, normalised)
     one = jnp.vectorize(lambda x: _velocity(x, b, parts, normalised), signature="(n,d)->(n,d)")
-    return np.asarray(one(X))
+    found = np.asarray(one(X))
+    if not np.all(np.isfinite(found)):
+        raise _checks.InputError(
+            f"value={_checks.shown(value)} is not allowed: value, and feed_forward, must be small "
+            "enough for finite velocities"
+        )
+    return found
 
 
 class _Parts(NamedTuple):
@@ -232,8 +239,11 @@ def _velocity(
         logits = (X @ X.T)[None]
     else:
         logits = jnp.einsum("hid,jd->hij", jnp.einsum("id,hde->hie", X, parts.scores), X)
-    logits = inverse_temperature * logits
-    weights = jax.nn.softmax(logits, axis=-1) if normalised else jnp.exp(logits) / len(X)
+    if normalised:  # the largest is taken away before β multiplies, which may overflow
+        logits = logits - jnp.max(logits, axis=-1, keepdims=True)
+        weights = jax.nn.softmax(inverse_temperature * logits, axis=-1)
+    else:
+        weights = jnp.exp(inverse_temperature * logits) / len(X)
     pull = weights @ X
     if parts.values is None:
         force = jnp.sum(pull, axis=0)
@@ -256,7 +266,8 @@ def _solve(
     if not bool(done):
         raise _checks.InputError(
             f"times={_checks.shown(times)} is not allowed: times must be within reach of "
-            f"{STEPS} steps of the solver"
+            f"{STEPS} steps of the solver, which are short where particles move fast"
+            + ("" if softmax else ": without softmax at rates of up to e^β times those with it")
         )
     return np.asarray(kept)
 
@@ -315,7 +326,13 @@ def _parts(dim: int, query: Any, key: Any, value: Any, feed_forward: FeedForward
                 f"key has shape {K.shape}, which is not allowed: key must have shape {Q.shape}, "
                 "as query has"
             )
-        scores = np.swapaxes(Q, 1, 2) @ K
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = np.swapaxes(Q, 1, 2) @ K
+        if not np.all(abs(scores) <= SCORES):
+            raise _checks.InputError(
+                f"query={_checks.shown(Q)} is not allowed: query and key must have products of at "
+                f"most {SCORES:g}"
+            )
     if scores is None and V is not None and count > 1:
         scores = np.broadcast_to(np.eye(dim), (count, dim, dim))
     if V is None and count > 1:
