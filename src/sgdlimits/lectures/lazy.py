@@ -20,6 +20,7 @@ from scipy import integrate, special
 from sgdlimits import _checks, results
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Flag, Matrix, Number, Numbers, WholeNumber, Word
+from sgdlimits.lectures._sizes import affordable
 
 _TOLERANCE = 1e-11  # of the flow
 _FARTHEST = 0.05  # that weights move in a round, as a root mean square over neurons
@@ -108,6 +109,7 @@ class TwoLayers:
         True
         """
         d = _checks.integer("dim", dim, least=1)
+        affordable(width=int(self.width), dim=d)
         rng = np.random.default_rng(_checks.integer("seed", seed, least=0))
         rows = rng.standard_normal((int(self.width), d))
         if _checks.flag("centred", centred):

@@ -22,6 +22,7 @@ from jaxtyping import Array, Float
 from sgdlimits import _checks, results
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Activation, Matrix, Number, Numbers, WholeNumber
+from sgdlimits.lectures._sizes import affordable
 
 Weights = list[tuple[np.ndarray, np.ndarray]]
 """W⁽ᵏ⁾ and b⁽ᵏ⁾ of every layer."""
@@ -66,6 +67,10 @@ class Network:
             object.__setattr__(self, name, whole)
         _checks.nonnegative("bias", self.bias)
         _elementwise(self.activation)
+        affordable(width=int(self.width), dim=int(self.dim))
+        affordable(width=int(self.width), outputs=int(self.outputs))
+        if self.depth > 2:
+            affordable(depth=int(self.depth), **{"width²": int(self.width) ** 2})
 
     def random_weights(self, seed: WholeNumber = 0) -> Weights:
         """Independent standard normal numbers.
@@ -280,6 +285,8 @@ def random_feature_kernel(
     Z = X if others is None else _inputs("others", others, X.shape[1])
     rng = np.random.default_rng(_checks.integer("seed", seed, least=0))
     m = _checks.integer("features", features, least=1)
+    affordable(features=m, dim=X.shape[1])
+    affordable(inputs=max(len(X), len(Z)), features=m)
     W = rng.standard_normal((m, X.shape[1])) / np.sqrt(X.shape[1])
     sigma = _elementwise(activation)
     left, right = (np.asarray(sigma(jnp.asarray(rows @ W.T))) for rows in (X, Z))
