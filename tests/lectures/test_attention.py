@@ -9,7 +9,7 @@ import pytest
 
 import sgdlimits as sl
 from sgdlimits.lectures import attention, tokens
-from sgdlimits.lectures.attention import FeedForward
+from sgdlimits.lectures.feed_forward import FeedForward
 from sgdlimits.theory import attention as theory
 
 TETRAHEDRON = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) / np.sqrt(3)
@@ -289,8 +289,8 @@ def test_velocities_at_extreme_scales() -> None:
     np.testing.assert_allclose(moved, turned.T, atol=1e-15)
     block = FeedForward(np.eye(3), np.eye(3), np.zeros(3), str(np.str_("relu")))
     named = block._replace(activation=np.str_("relu"))
-    found = (attention.velocity(X, feed_forward=layer) for layer in (block, named))
-    np.testing.assert_array_equal(*found)
+    one, other = (attention.velocity(X, feed_forward=layer) for layer in (block, named))
+    np.testing.assert_array_equal(one, other)
     with pytest.raises(sl.InputError, match=r"value=.* finite velocities"):
         attention.velocity([[1.0, 1.0], [1.0, 0.5]], value=1e308 * np.ones((2, 2)))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sgdlimits as sl
-from sgdlimits.lectures.attention import FeedForward
+from sgdlimits.lectures.feed_forward import FeedForward
 from sgdlimits.lectures.residual import neural_ode, residual_network
 
 

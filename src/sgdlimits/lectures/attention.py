@@ -21,33 +21,13 @@ from jaxtyping import Array, Float
 from sgdlimits import _checks, results
 from sgdlimits._compiled import compiled
 from sgdlimits._precision import double_precision
-from sgdlimits._types import Flag, Matrix, Number, Numbers, Numeric, Word
+from sgdlimits._types import Flag, Number, Numbers, Numeric
+from sgdlimits.lectures.feed_forward import ACTIVATIONS, FeedForward, layer
 from sgdlimits.lectures.tokens import on_sphere
 
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "relu": jax.nn.relu,
-    "tanh": jnp.tanh,
-    "sigmoid": jax.nn.sigmoid,
-}
 STEPS = 200_000  # of the solver, at most
 LARGEST = 700.0  # exponents without softmax: beyond, numbers overflow
 SCORES = 1e300  # entries of QᵀK: beyond, scores overflow
-
-
-class FeedForward(NamedTuple):
-    """The layer x ↦ w σ(a x + b) that each particle goes through by itself.
-
-    Args:
-        outer: w, with as many rows as x has coordinates.
-        inner: a.
-        shift: b.
-        activation: σ, one of "relu", "tanh" and "sigmoid".
-    """
-
-    outer: Matrix
-    inner: Matrix
-    shift: Numbers
-    activation: Word = "tanh"
 
 
 @double_precision
@@ -338,24 +318,6 @@ def _parts(dim: int, query: Any, key: Any, value: Any, feed_forward: FeedForward
     if V is None and count > 1:
         V = np.broadcast_to(np.eye(dim), (count, dim, dim))
     return _Parts(scores, V, *layer(dim, feed_forward))
-
-
-def layer(dim: int, feed_forward: FeedForward | None) -> tuple[Any, str]:
-    """A checked feed-forward layer of this dimension as arrays (w, a, b), and its activation."""
-    if feed_forward is None:
-        return None, "tanh"
-    if not isinstance(feed_forward, FeedForward):
-        raise _checks.InputError(
-            f"feed_forward={feed_forward!r} is not allowed: feed_forward must be a FeedForward"
-        )
-    inner = _checks.array("inner", feed_forward.inner, None)
-    width = len(inner) if inner.ndim else 0
-    inner = _checks.array("inner", inner, (width, dim))
-    outer = _checks.array("outer", feed_forward.outer, (dim, width))
-    shift = _checks.array("shift", feed_forward.shift, (width,))
-    return (outer, inner, shift), _checks.choice(
-        "activation", feed_forward.activation, tuple(ACTIVATIONS)
-    )
 
 
 def _heads(name: str, matrix: Any) -> np.ndarray | None:

@@ -10,7 +10,7 @@ from scipy import integrate
 from sgdlimits import _checks
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Matrix, Number, WholeNumber
-from sgdlimits.lectures.attention import ACTIVATIONS, FeedForward, layer
+from sgdlimits.lectures.feed_forward import ACTIVATIONS, FeedForward, layer
 
 _TOLERANCE = 1e-11
 
