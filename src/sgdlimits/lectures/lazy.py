@@ -39,6 +39,11 @@ def _bell(z: np.ndarray) -> np.ndarray:
     return np.asarray(np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2))
 
 
+def _hump(z: np.ndarray) -> np.ndarray:
+    """1 − tanh², without cancellation where it is small."""
+    return np.asarray(4 * special.expit(2 * z) * special.expit(-2 * z))
+
+
 SMOOTH = {
     "softplus": Smooth(
         lambda z: np.logaddexp(0.0, z),
@@ -48,8 +53,8 @@ SMOOTH = {
     ),
     "tanh": Smooth(
         np.tanh,
-        lambda z: 1 - np.tanh(z) ** 2,
-        lambda z: -2 * np.tanh(z) * (1 - np.tanh(z) ** 2),
+        _hump,
+        lambda z: -2 * np.tanh(z) * _hump(z),
         4 / (3 * np.sqrt(3)),
     ),
     "erf": Smooth(
