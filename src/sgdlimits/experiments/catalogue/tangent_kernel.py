@@ -15,7 +15,7 @@ DEPTH, BIAS = 3, 0.1
 ANGLES = np.linspace(0, np.pi, 25)
 KNOWN = np.array([-2.4, -1.3, -0.4, 0.7, 1.6, 2.7])  # angles of the training points
 ASKED = np.linspace(-np.pi, np.pi, 73)
-TRAINED = 12, 10  # networks of each width at least, if there are, or one in so many
+TRAINED = 12  # networks of each width, at most
 
 
 def on_circle(angles: np.ndarray) -> np.ndarray:
@@ -51,7 +51,7 @@ class TangentKernel(Settings):
     """Widths, how many networks, and when they are looked at."""
 
     widths: tuple[int, ...] = setting((16, 64, 256, 512), "widths m, increasing", least=8)
-    networks: int = setting(800, "independent networks of each width", least=10)
+    networks: int = setting(200, "independent networks of each width", least=10)
     times: tuple[float, ...] = setting(
         (0.0, 1.0, 5.0, 25.0, 125.0), "times at which predictions are compared", least=0
     )
@@ -94,15 +94,13 @@ class TangentKernel(Settings):
         limit = partial(THEORY.kernels, depth=DEPTH, bias=BIAS)
         K, cross = limit(X).ntk.value, limit(Z, X).ntk.value
         runs = []
-        least, share = TRAINED
-        for own in range(min(max(least, self.networks // share), self.networks)):
-            number = self.networks * seed + own
-            path = network.train(X, y, tests=Z, times=self.times, seed=number)
+        for number in range(min(TRAINED, self.networks)):
+            path = network.train(X, y, tests=Z, times=self.times, seed=TRAINED * seed + number)
             said = THEORY.predictions(
                 K, cross, y, times=path.time.values,
                 start=path.fit[0].values, cross_start=path.prediction[0].values,
             )  # fmt: skip
-            weights = network.random_weights(number)[1][0]
+            weights = network.random_weights(TRAINED * seed + number)[1][0]
             size = np.linalg.norm(weights, 2)
             path = path.assign(kernel_prediction=(("time", "test"), said), size=size)
             names = ["prediction", "kernel_prediction", "motion", "kernel_change", "size"]
