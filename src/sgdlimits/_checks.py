@@ -64,7 +64,7 @@ def choice(name: str, value: Any, allowed: Sequence[str]) -> str:
     if not isinstance(value, str) or value not in allowed:
         words = ", ".join(repr(word) for word in allowed)
         raise InputError(f"{name}={value!r} is not allowed: {name} must be one of {words}")
-    return value
+    return str(value)  # NumPy's own strings are no constants to JAX
 
 
 def probabilities(name: str, value: Any, size: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import pytest
 
 import sgdlimits as sl
 from sgdlimits.lectures import attention, tokens
-from sgdlimits.lectures.attention import FeedForward
+from sgdlimits.lectures.feed_forward import FeedForward
 from sgdlimits.theory import attention as theory
 
 TETRAHEDRON = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) / np.sqrt(3)
@@ -271,11 +271,28 @@ GOOD: dict[str, Any] = {"points": np.eye(3), "times": [0.0, 1.0]}
         ({"feed_forward": FeedForward(np.eye(2), np.eye(3), np.zeros(3))}, "outer has shape"),
         ({"feed_forward": FeedForward(np.eye(3), np.eye(3), np.zeros(3), "step")}, "activation="),
         ({"feed_forward": np.eye(3)}, "feed_forward="),
+        ({"query": 1e200 * np.eye(3), "key": 1e200 * np.eye(3)}, "query=.* products"),
     ],
 )  # fmt: skip
 def test_wrong_input(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(sl.InputError, match=message):
         attention.flow(**GOOD | changes)
+
+
+def test_velocities_at_extreme_scales() -> None:
+    """At the largest β each particle attends to itself, or to those that it has scores with."""
+    X = np.eye(3)
+    still = attention.velocity(X, inverse_temperature=1e308)
+    np.testing.assert_array_equal(still, np.zeros((3, 3)))
+    turned = np.roll(X, 1, axis=0)
+    moved = attention.velocity(X, inverse_temperature=1e308, query=turned)
+    np.testing.assert_allclose(moved, turned.T, atol=1e-15)
+    block = FeedForward(np.eye(3), np.eye(3), np.zeros(3), str(np.str_("relu")))
+    named = block._replace(activation=np.str_("relu"))
+    one, other = (attention.velocity(X, feed_forward=layer) for layer in (block, named))
+    np.testing.assert_array_equal(one, other)
+    with pytest.raises(sl.InputError, match=r"value=.* finite velocities"):
+        attention.velocity([[1.0, 1.0], [1.0, 0.5]], value=1e308 * np.ones((2, 2)))
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,12 @@ def test_activations(name: str) -> None:
     assert np.abs(sigma.curvature(z)).max() == pytest.approx(sigma.largest, rel=1e-7)
 
 
+def test_slopes_of_saturated_units_keep_their_digits() -> None:
+    far = np.array([20.0])
+    assert SMOOTH["tanh"].slope(far)[0] == pytest.approx(4 * np.exp(-40.0), rel=1e-12)
+    assert SMOOTH["tanh"].curvature(far)[0] == pytest.approx(-8 * np.exp(-40.0), rel=1e-12)
+
+
 @pytest.mark.parametrize("name", SMOOTH)
 def test_jacobian_and_constants(name: str) -> None:
     model = TwoLayers(6, scale=1.7, activation=name)

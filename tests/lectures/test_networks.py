@@ -1,5 +1,7 @@
 """The tangent kernel of real networks is that of their gradients; training is gradient descent."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -100,6 +102,13 @@ def test_wrong_networks(arguments: dict[str, object], message: str) -> None:
         ({"targets": [1.0]}, r"targets has shape \(1,\)"),
         ({"times": [1.0, 0.5]}, "times must increase"),
         ({"times": []}, "times must increase"),
+        ({"times": 1.0}, "times must increase"),
+        ({"times": None}, "times=None is not allowed"),
+        ({"times": [0.0, 1e30]}, "times must be at most .* steps"),
+        ({"inputs": None}, "inputs=None is not allowed"),
+        ({"inputs": np.zeros((5, 3))}, "inputs=.* tangent kernel"),
+        ({"inputs": 1e200 * X}, "inputs=.* tangent kernel"),
+        ({"targets": 1.0}, "targets has shape"),
         ({"step": 1e3}, "step must be below"),
     ],
 )
@@ -112,3 +121,25 @@ def test_wrong_training(arguments: dict[str, object], message: str) -> None:
 def test_several_outputs_are_not_trained() -> None:
     with pytest.raises(sl.InputError, match="outputs must be 1 to train"):
         Network(3, width=4, outputs=2).train(X, np.zeros(5), tests=Z, times=[1.0])
+
+
+def test_the_step_is_one_with_which_the_loss_falls() -> None:
+    """Large targets let the kernel grow: steps that are small for that of the start overshoot."""
+    network, targets = Network(3, width=8, depth=3), 100 * np.sin(np.arange(1.0, 6.0))
+    path = network.train(X, targets, tests=Z, times=[0.0, 1.0, 10.0])
+    begun = network.tangent_kernel(network.random_weights(), X)
+    plain = 0.05 * 5 / np.linalg.eigvalsh(begun)[-1]
+    halvings = np.log2(plain / path.attrs["step"])
+    assert 1 <= halvings <= 12
+    assert halvings == pytest.approx(round(halvings), abs=1e-9)
+    assert np.all(np.diff(path.loss) < 0)
+    with pytest.raises(sl.InputError, match=r"step=.* must be smaller, the loss rises"):
+        network.train(X, targets, tests=Z, times=[0.0, 1.0, 10.0], step=plain)
+
+
+@pytest.mark.parametrize("weights", [None, 1.0, [], [(np.ones((2, 3)), np.ones(2))], "weights"])
+def test_weights_of_another_network_are_refused(weights: Any) -> None:
+    with pytest.raises(sl.InputError, match="weights of shapes"):
+        Network(3, width=4).values(weights, X)
+    with pytest.raises(sl.InputError, match="weights of shapes"):
+        Network(3, width=4).tangent_kernel(weights, X)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sgdlimits as sl
-from sgdlimits.lectures.attention import FeedForward
+from sgdlimits.lectures.feed_forward import FeedForward
 from sgdlimits.lectures.residual import neural_ode, residual_network
 
 
@@ -39,3 +39,9 @@ def test_wrong_input() -> None:
         neural_ode([[1.0, 2.0]], block, time=0.0)
     with pytest.raises(sl.InputError, match="block=None is not allowed"):
         residual_network([[1.0, 2.0]], None, layers=2)  # type: ignore[arg-type]
+
+
+def test_outputs_beyond_the_numbers_are_refused() -> None:
+    block = FeedForward([[1e4]], [[1.0]], [0.0], "relu")
+    with pytest.raises(sl.InputError, match=r"time=100\.0 is not allowed: .* finite"):
+        residual_network([[1.0]], block, layers=200, time=100.0)

@@ -96,3 +96,21 @@ def test_wrong_flows() -> None:
         lazy.linear_flow([[1.0]], [1.0], times=[-1.0])
     with pytest.raises(sl.InputError, match=r"scale=0\.0"):
         lazy.scalings(0.0, samples=1, dim=1, width=1)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+def test_promises_do_not_depend_on_the_unit_of_predictions(unit: float) -> None:
+    """Twice as large predictions are the same paths in a quarter of the time."""
+    sizes = {"smallest": 2.0 * unit, "largest": 4.0 * unit, "lipschitz": 0.1 * unit}
+    found = lazy.guarantee(unit, samples=10, **sizes)
+    plain = lazy.guarantee(1.0, smallest=2.0, largest=4.0, lipschitz=0.1, samples=10)
+    assert (found.ratio, found.reach) == pytest.approx((plain.ratio, plain.reach), rel=1e-12)
+    assert found.deviation == pytest.approx(plain.deviation, rel=1e-12)
+    assert found.rate == pytest.approx(0.2 * unit * unit, rel=1e-12)
+
+
+def test_promises_at_the_ends_of_the_numbers() -> None:
+    assert not lazy.guarantee(1.0, smallest=1e-200, largest=1.0, lipschitz=1.0, samples=1).holds
+    wide = lazy.guarantee(1.0, smallest=1e-200, largest=1e200, lipschitz=0.0, samples=1)
+    assert wide.holds
+    assert (wide.ratio, wide.deviation, wide.reach) == pytest.approx((0.0, 0.0, 2e200))

@@ -142,3 +142,41 @@ def test_the_lower_edge_near_one_sample_per_dimension(apart: float) -> None:
     low, _ = mp.edges(1 + apart)
     apart = (1 + apart) - 1  # as it is rounded
     assert low == pytest.approx(apart**2 / 4 * (1 - 1.5 * apart), rel=1e-11)
+
+
+# d/n, v; upper edge; x, density and distribution function at x (scikit-rmt 2.1.1, and the first two
+# alike by freealg 0.12.2); z and the transform at z (freealg). Neither is a dependency: scikit-rmt
+# does not run with NumPy 2, freealg brings numba and statsmodels.
+OTHERS = [
+    (0.2, 1.0, 2.0944271909999155,
+     0.9316718427000251, 0.7287739750706299, 0.4990940691577473,
+     (1.1999999999999997+0.001j), (-0.8317816658633969+1.8620009639230855j)),
+    (0.5, 2.0, 5.828427124746191,
+     2.1514718625761424, 0.19959522655090284, 0.6070554896824308,
+     (3+0.001j), (-0.3331762170192245+0.47134894232615304j)),
+    (0.999, 1.0, 3.9979997498749213,
+     1.3993000750375233, 0.21710869752045844, 0.7065148491855286,
+     (1.9989999999999997+0.001j), (-0.49999974974987504+0.500500249999875j)),
+    (5.0, 0.1, 1.047213595499958,
+     0.4658359213500126, 0.29150959002825194, 0.8998188138315495,
+     (0.6000000000000001+0.001j), (-1.665422555177534+0.7464668934795446j)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("inverse", "variance", "high", "x", "density", "below", "z", "transform"), OTHERS
+)
+def test_other_packages_agree(
+    inverse: float, variance: float, high: float, x: float, density: float, below: float,
+    z: complex, transform: complex,
+) -> None:  # fmt: skip
+    """Their ratio is d/n; taken for n/d, as the printed definition does, nothing agrees."""
+
+    def found(ratio: float) -> np.ndarray:
+        top = mp.edges(ratio, variance)[1]
+        return np.array([top, mp.density(x, ratio, variance), mp.cdf(x, ratio, variance)])
+
+    expected = np.array([high, density, below])
+    np.testing.assert_allclose(found(1 / inverse), expected, rtol=1e-12)
+    np.testing.assert_allclose(mp.stieltjes(z, 1 / inverse, variance), transform, rtol=1e-12)
+    assert not np.allclose(found(inverse), expected, rtol=1e-4)

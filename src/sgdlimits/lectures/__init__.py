@@ -16,9 +16,11 @@ from sgdlimits.lectures import (
     tokens,
 )
 from sgdlimits.lectures.entries import LAWS, Law
+from sgdlimits.lectures.feed_forward import FeedForward
 
 __all__ = [
     "LAWS",
+    "FeedForward",
     "Law",
     "attention",
     "covariance",

@@ -21,32 +21,13 @@ from jaxtyping import Array, Float
 from sgdlimits import _checks, results
 from sgdlimits._compiled import compiled
 from sgdlimits._precision import double_precision
-from sgdlimits._types import Flag, Matrix, Number, Numbers, Numeric, Word
+from sgdlimits._types import Flag, Number, Numbers, Numeric
+from sgdlimits.lectures.feed_forward import ACTIVATIONS, FeedForward, layer
 from sgdlimits.lectures.tokens import on_sphere
 
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "relu": jax.nn.relu,
-    "tanh": jnp.tanh,
-    "sigmoid": jax.nn.sigmoid,
-}
 STEPS = 200_000  # of the solver, at most
 LARGEST = 700.0  # exponents without softmax: beyond, numbers overflow
-
-
-class FeedForward(NamedTuple):
-    """The layer x ↦ w σ(a x + b) that each particle goes through by itself.
-
-    Args:
-        outer: w, with as many rows as x has coordinates.
-        inner: a.
-        shift: b.
-        activation: σ, one of "relu", "tanh" and "sigmoid".
-    """
-
-    outer: Matrix
-    inner: Matrix
-    shift: Numbers
-    activation: Word = "tanh"
+SCORES = 1e300  # entries of QᵀK: beyond, scores overflow
 
 
 @double_precision
@@ -196,7 +177,13 @@ def velocity(
     b = _checks.nonnegative("inverse_temperature", inverse_temperature)
     _refuse_overflow(np.array(b), parts, normalised)
     one = jnp.vectorize(lambda x: _velocity(x, b, parts, normalised), signature="(n,d)->(n,d)")
-    return np.asarray(one(X))
+    found = np.asarray(one(X))
+    if not np.all(np.isfinite(found)):
+        raise _checks.InputError(
+            f"value={_checks.shown(value)} is not allowed: value, and feed_forward, must be small "
+            "enough for finite velocities"
+        )
+    return found
 
 
 class _Parts(NamedTuple):
@@ -232,8 +219,11 @@ def _velocity(
         logits = (X @ X.T)[None]
     else:
         logits = jnp.einsum("hid,jd->hij", jnp.einsum("id,hde->hie", X, parts.scores), X)
-    logits = inverse_temperature * logits
-    weights = jax.nn.softmax(logits, axis=-1) if normalised else jnp.exp(logits) / len(X)
+    if normalised:  # the largest is taken away before β multiplies, which may overflow
+        logits = logits - jnp.max(logits, axis=-1, keepdims=True)
+        weights = jax.nn.softmax(inverse_temperature * logits, axis=-1)
+    else:
+        weights = jnp.exp(inverse_temperature * logits) / len(X)
     pull = weights @ X
     if parts.values is None:
         force = jnp.sum(pull, axis=0)
@@ -256,7 +246,8 @@ def _solve(
     if not bool(done):
         raise _checks.InputError(
             f"times={_checks.shown(times)} is not allowed: times must be within reach of "
-            f"{STEPS} steps of the solver"
+            f"{STEPS} steps of the solver, which are short where particles move fast"
+            + ("" if softmax else ": without softmax at rates of up to e^β times those with it")
         )
     return np.asarray(kept)
 
@@ -315,30 +306,18 @@ def _parts(dim: int, query: Any, key: Any, value: Any, feed_forward: FeedForward
                 f"key has shape {K.shape}, which is not allowed: key must have shape {Q.shape}, "
                 "as query has"
             )
-        scores = np.swapaxes(Q, 1, 2) @ K
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = np.swapaxes(Q, 1, 2) @ K
+        if not np.all(abs(scores) <= SCORES):
+            raise _checks.InputError(
+                f"query={_checks.shown(Q)} is not allowed: query and key must have products of at "
+                f"most {SCORES:g}"
+            )
     if scores is None and V is not None and count > 1:
         scores = np.broadcast_to(np.eye(dim), (count, dim, dim))
     if V is None and count > 1:
         V = np.broadcast_to(np.eye(dim), (count, dim, dim))
     return _Parts(scores, V, *layer(dim, feed_forward))
-
-
-def layer(dim: int, feed_forward: FeedForward | None) -> tuple[Any, str]:
-    """A checked feed-forward layer of this dimension as arrays (w, a, b), and its activation."""
-    if feed_forward is None:
-        return None, "tanh"
-    if not isinstance(feed_forward, FeedForward):
-        raise _checks.InputError(
-            f"feed_forward={feed_forward!r} is not allowed: feed_forward must be a FeedForward"
-        )
-    inner = _checks.array("inner", feed_forward.inner, None)
-    width = len(inner) if inner.ndim else 0
-    inner = _checks.array("inner", inner, (width, dim))
-    outer = _checks.array("outer", feed_forward.outer, (dim, width))
-    shift = _checks.array("shift", feed_forward.shift, (width,))
-    return (outer, inner, shift), _checks.choice(
-        "activation", feed_forward.activation, tuple(ACTIVATIONS)
-    )
 
 
 def _heads(name: str, matrix: Any) -> np.ndarray | None:

@@ -8,6 +8,7 @@ from scipy import linalg
 
 from sgdlimits import _checks, results
 from sgdlimits._types import Number, WholeNumber, Word
+from sgdlimits.lectures._sizes import affordable
 from sgdlimits.lectures.entries import draw
 
 
@@ -38,6 +39,8 @@ def spectra(
     """
     d, n = _checks.integer("dim", dim, least=1), _checks.integer("samples", samples, least=1)
     count = _checks.integer("runs", runs, least=1)
+    affordable(samples=n, dim=d)
+    affordable(runs=count, dim=d)
     values = np.zeros((count, d))
     for run in range(count):
         X = draw(entries, (n, d), _rng(seed, run))
@@ -93,6 +96,8 @@ def resolvent(
     (3, 3)
     """
     d, n = _checks.integer("dim", dim, least=1), _checks.integer("samples", samples, least=1)
+    affordable(samples=n, dim=d)
+    affordable(**{"dim²": d**2})
     X = draw(entries, (n, d), _rng(seed, 0))
     return np.asarray(linalg.inv(X.T @ X / n + _checks.positive("shift", shift) * np.eye(d)))
 
@@ -114,7 +119,9 @@ def quadratic_forms(
         raise _checks.InputError(
             f"matrix has shape {A.shape}, which is not allowed: matrix must have shape (d, d)"
         )
-    x = draw(entries, (_checks.integer("runs", runs, least=1), len(A)), _rng(seed, 1))
+    count = _checks.integer("runs", runs, least=1)
+    affordable(runs=count, dim=len(A))
+    x = draw(entries, (count, len(A)), _rng(seed, 1))
     return np.asarray((np.einsum("ri,ri->r", x @ A, x) - np.trace(A)) / len(A))
 
 

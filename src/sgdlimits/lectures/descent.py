@@ -6,6 +6,7 @@ from scipy import integrate
 
 from sgdlimits import _checks, results
 from sgdlimits._types import Matrix, Number, Numbers, WholeNumber, Word
+from sgdlimits.lectures._sizes import affordable
 
 LOSSES = ("square", "logistic", "exponential")
 _TOLERANCE = 1e-10  # of the flow
@@ -25,6 +26,7 @@ def separable_data(
     ((10, 3), True)
     """
     d, n = _checks.integer("dim", dim, least=1), _checks.integer("samples", samples, least=1)
+    affordable(samples=n, dim=d)
     rng = np.random.default_rng(_checks.integer("seed", seed, least=0))
     X = rng.standard_normal((n, d))
     labels = np.where(X[:, 0] >= 0, 1.0, -1.0)

@@ -20,6 +20,7 @@ from scipy import integrate, special
 from sgdlimits import _checks, results
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Flag, Matrix, Number, Numbers, WholeNumber, Word
+from sgdlimits.lectures._sizes import affordable
 
 _TOLERANCE = 1e-11  # of the flow
 _FARTHEST = 0.05  # that weights move in a round, as a root mean square over neurons
@@ -38,6 +39,11 @@ def _bell(z: np.ndarray) -> np.ndarray:
     return np.asarray(np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2))
 
 
+def _hump(z: np.ndarray) -> np.ndarray:
+    """1 − tanh², without cancellation where it is small."""
+    return np.asarray(4 * special.expit(2 * z) * special.expit(-2 * z))
+
+
 SMOOTH = {
     "softplus": Smooth(
         lambda z: np.logaddexp(0.0, z),
@@ -47,8 +53,8 @@ SMOOTH = {
     ),
     "tanh": Smooth(
         np.tanh,
-        lambda z: 1 - np.tanh(z) ** 2,
-        lambda z: -2 * np.tanh(z) * (1 - np.tanh(z) ** 2),
+        _hump,
+        lambda z: -2 * np.tanh(z) * _hump(z),
         4 / (3 * np.sqrt(3)),
     ),
     "erf": Smooth(
@@ -108,6 +114,7 @@ class TwoLayers:
         True
         """
         d = _checks.integer("dim", dim, least=1)
+        affordable(width=int(self.width), dim=d)
         rng = np.random.default_rng(_checks.integer("seed", seed, least=0))
         rows = rng.standard_normal((int(self.width), d))
         if _checks.flag("centred", centred):

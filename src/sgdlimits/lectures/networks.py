@@ -10,6 +10,7 @@ and W, b start as independent standard normals: the scale is in the network, not
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,7 @@ from jaxtyping import Array, Float
 from sgdlimits import _checks, results
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Activation, Matrix, Number, Numbers, WholeNumber
+from sgdlimits.lectures._sizes import affordable
 
 Weights = list[tuple[np.ndarray, np.ndarray]]
 """W⁽ᵏ⁾ and b⁽ᵏ⁾ of every layer."""
@@ -33,6 +35,10 @@ ACTIVATIONS: dict[str, Activation] = {
 """Activations by name; "erf" is erf(z/√2)."""
 
 STABLE = 2.0  # gradient descent on a quadratic diverges from 2/(largest curvature) on
+SHARE = 0.05  # of n/(largest eigenvalue of the tangent kernel), the step by default
+HALVINGS = 12  # of that step, if the loss rises with it
+RISE = 1e-3  # of the loss at the start, by which it may rise, and rounding of the targets' squares
+STEPS = 100_000_000  # of gradient descent, at most
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,10 @@ class Network:
             object.__setattr__(self, name, whole)
         _checks.nonnegative("bias", self.bias)
         _elementwise(self.activation)
+        affordable(width=int(self.width), dim=int(self.dim))
+        affordable(width=int(self.width), outputs=int(self.outputs))
+        if self.depth > 2:
+            affordable(depth=int(self.depth), **{"width²": int(self.width) ** 2})
 
     def random_weights(self, seed: WholeNumber = 0) -> Weights:
         """Independent standard normal numbers.
@@ -78,7 +88,8 @@ class Network:
     @double_precision
     def values(self, weights: Weights, inputs: Matrix) -> np.ndarray:
         """f(x), a row for each input."""
-        return np.asarray(self._values(weights, _inputs("inputs", inputs, self.dim)))
+        X = _inputs("inputs", inputs, self.dim)
+        return np.asarray(self._values(self._checked(weights), X))
 
     @double_precision
     def tangent_kernel(
@@ -103,7 +114,7 @@ class Network:
         """
         X = _inputs("inputs", inputs, self.dim)
         Z = X if others is None else _inputs("others", others, self.dim)
-        kernel = np.asarray(self.tangent_kernel_of(weights, X, Z))
+        kernel = np.asarray(self.tangent_kernel_of(self._checked(weights), X, Z))
         return kernel[..., 0, 0] if self.outputs == 1 else kernel
 
     @double_precision
@@ -124,7 +135,9 @@ class Network:
             targets: y_i; the network has one output.
             tests: points at which predictions are recorded.
             times: increasing, at which to record, rounded to whole steps; time is η · steps.
-            step: η; by default 1/20 of n/(largest eigenvalue of the tangent kernel at the start).
+            step: η; by default 1/20 of n/(largest eigenvalue of the tangent kernel at the start),
+                halved until the loss never rises by more than 0.1 % of what it was at the start:
+                where targets are large the kernel grows in training, and steps become large, too.
             seed: of the weights.
 
         Returns:
@@ -143,37 +156,46 @@ class Network:
             )
         X, Z = _inputs("inputs", inputs, self.dim), _inputs("tests", tests, self.dim)
         y = _checks.array("targets", targets, (len(X),))
-        asked = _checks.array("times", times, (len(times),))
-        if len(asked) == 0 or asked[0] < 0 or np.any(np.diff(asked) <= 0):
+        asked = _checks.array("times", times, None)
+        if asked.ndim != 1 or len(asked) == 0 or asked[0] < 0 or np.any(np.diff(asked) <= 0):
             raise _checks.InputError(
                 f"times={_checks.shown(asked)} is not allowed: times must increase from 0 on"
             )
         begun = self.random_weights(seed)
         K = np.asarray(self.tangent_kernel_of(begun, X, X))[..., 0, 0]
-        largest = float(np.linalg.eigvalsh(K)[-1]) / len(X)
-        eta = 0.05 / largest if step is None else _checks.positive("step", step)
+        largest = float(np.linalg.eigvalsh(K)[-1]) / len(X) if np.all(np.isfinite(K)) else np.inf
+        if not 0 < largest < np.inf:
+            raise _checks.InputError(
+                f"inputs={_checks.shown(X)} is not allowed: inputs must be of a size at which the "
+                f"tangent kernel is neither zero nor infinite, not {largest * len(X):.3g}"
+            )
+        eta = SHARE / largest if step is None else _checks.positive("step", step)
         if eta * largest >= STABLE:
             raise _checks.InputError(
                 f"step={step!r} is not allowed: step must be below {STABLE / largest:.6g}, where "
                 "gradient descent becomes unstable"
             )
-        marks = np.round(asked / eta).astype(int)
-        rows, now, weights = [], 0, begun
-        sigma = _elementwise(self.activation)
-        for mark in marks:
-            weights = _steps(weights, X, y, float(self.bias), eta, int(mark - now), sigma)
-            now = mark
-            fit = np.asarray(self._values(weights, X))[:, 0]
-            motion = [
-                np.linalg.norm(np.asarray(W) - start, 2) / np.sqrt(start.shape[1])
-                for (W, _), (start, _) in zip(weights, begun, strict=True)
-            ]
-            change = np.linalg.norm(
-                np.asarray(self.tangent_kernel_of(weights, X, X))[..., 0, 0] - K
+        for _ in range(HALVINGS + 1):
+            if asked[-1] / eta > STEPS:
+                raise _checks.InputError(
+                    f"times={_checks.shown(asked)} is not allowed: times must be at most "
+                    f"{STEPS * eta:.3g}, after {STEPS} steps"
+                )
+            marks = np.round(asked / eta).astype(int)
+            rows = self._descent(begun, X, y, Z, eta, marks, K)
+            if rows is not None:
+                break
+            if step is not None:
+                raise _checks.InputError(
+                    f"step={step!r} is not allowed: step must be smaller, the loss rises with it"
+                )
+            eta /= 2
+        else:
+            raise _checks.InputError(
+                f"targets={_checks.shown(y)} is not allowed: targets must be smaller, or the width "
+                f"larger: the loss rises even with steps of {eta * largest:.1g} n/(largest "
+                "eigenvalue of the tangent kernel)"
             )
-            prediction = np.asarray(self._values(weights, Z))[:, 0]
-            loss = np.mean((y - fit) ** 2) / 2
-            rows.append((fit, prediction, loss, motion, change / np.linalg.norm(K)))
         names = ("fit", "prediction", "loss", "motion", "kernel_change")
         columns = map(np.array, zip(*rows, strict=True))
         statistics = dict(zip(names, columns, strict=True))
@@ -185,6 +207,48 @@ class Network:
         attrs = {"kind": "training of a network", "width": self.width, "depth": self.depth}
         attrs |= {"bias": self.bias, "step": eta, "seed": seed}
         return results.build(statistics, dims, coords, attrs)
+
+    def _descent(
+        self, begun: Weights, X: np.ndarray, y: np.ndarray, Z: np.ndarray, eta: float,
+        marks: np.ndarray, K: np.ndarray,
+    ) -> list[tuple[Any, ...]] | None:  # fmt: skip
+        """What is recorded after so many steps each; nothing if the loss rises."""
+        sigma = _elementwise(self.activation)
+        first = float(np.mean((y - np.asarray(self._values(begun, X))[:, 0]) ** 2) / 2)
+        allowed = RISE * first + np.finfo(float).eps * np.mean(y**2)
+        rows, now, weights, lowest = [], 0, begun, first
+        for mark in marks:
+            weights, lowest, rise = _steps(
+                weights, lowest, X, y, float(self.bias), eta, int(mark - now), sigma
+            )
+            if not float(rise) <= allowed:
+                return None
+            now = mark
+            fit = np.asarray(self._values(weights, X))[:, 0]
+            motion = [
+                np.linalg.norm(np.asarray(W) - start, 2) / np.sqrt(start.shape[1])
+                for (W, _), (start, _) in zip(weights, begun, strict=True)
+            ]
+            kernel = np.asarray(self.tangent_kernel_of(weights, X, X))[..., 0, 0]
+            prediction = np.asarray(self._values(weights, Z))[:, 0]
+            change = np.linalg.norm(kernel - K) / np.linalg.norm(K)
+            rows.append((fit, prediction, np.mean((y - fit) ** 2) / 2, motion, change))
+        return rows
+
+    def _checked(self, weights: Weights) -> Weights:
+        """Weights of the shapes of :meth:`random_weights`."""
+        sizes = [self.dim, *[self.width] * (int(self.depth) - 1), self.outputs]
+        shapes = [((after, before), (after,)) for before, after in pairwise(sizes)]
+        try:
+            given = [(np.shape(W), np.shape(b)) for W, b in weights]
+        except (TypeError, ValueError):
+            given = []
+        if given != shapes:
+            raise _checks.InputError(
+                f"weights of shapes {given} are not allowed: weights must be pairs of arrays of "
+                f"shapes {shapes}"
+            )
+        return weights
 
     def _values(self, weights: Weights, X: np.ndarray) -> Array:
         return _forward(weights, X, float(self.bias), _elementwise(self.activation))
@@ -221,6 +285,8 @@ def random_feature_kernel(
     Z = X if others is None else _inputs("others", others, X.shape[1])
     rng = np.random.default_rng(_checks.integer("seed", seed, least=0))
     m = _checks.integer("features", features, least=1)
+    affordable(features=m, dim=X.shape[1])
+    affordable(inputs=max(len(X), len(Z)), features=m)
     W = rng.standard_normal((m, X.shape[1])) / np.sqrt(X.shape[1])
     sigma = _elementwise(activation)
     left, right = (np.asarray(sigma(jnp.asarray(rows @ W.T))) for rows in (X, Z))
@@ -275,18 +341,24 @@ def _tangent(weights: Weights, X: Array, Z: Array, bias: float, activation: Acti
 
 @partial(jax.jit, static_argnames="activation")
 def _steps(
-    weights: Weights, X: Array, y: Array, bias: float, eta: float, count: int,
+    weights: Weights, lowest: Array, X: Array, y: Array, bias: float, eta: float, count: int,
     activation: Activation,
-) -> Weights:  # fmt: skip
-    """So many steps of gradient descent."""
+) -> tuple[Weights, Array, Array]:  # fmt: skip
+    """So many steps of gradient descent; the lowest loss, and by how much it rose above that."""
 
     def loss(weights: Weights) -> Array:
         return jnp.mean((y - _forward(weights, X, bias, activation)[:, 0]) ** 2) / 2
 
-    def step(_: int, weights: Weights) -> Weights:
-        return jax.tree.map(lambda w, g: w - eta * g, weights, jax.grad(loss)(weights))
+    def step(_: int, state: tuple[Weights, Array, Array]) -> tuple[Weights, Array, Array]:
+        weights, lowest, rise = state
+        now, slopes = jax.value_and_grad(loss)(weights)
+        moved = jax.tree.map(lambda w, g: w - eta * g, weights, slopes)
+        return moved, jnp.minimum(lowest, now), jnp.maximum(rise, now - lowest)
 
-    return jax.lax.fori_loop(0, count, step, jax.tree.map(jnp.asarray, weights))
+    begun = jax.tree.map(jnp.asarray, weights)
+    begun, low, rise = jax.lax.fori_loop(0, count, step, (begun, lowest, jnp.zeros(())))
+    now = loss(begun)
+    return begun, jnp.minimum(low, now), jnp.maximum(rise, now - low)
 
 
 def _elementwise(activation: str | Activation) -> Activation:

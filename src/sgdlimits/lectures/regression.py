@@ -6,6 +6,7 @@ from scipy import linalg
 
 from sgdlimits import _checks, results
 from sgdlimits._types import Number, WholeNumber, Word
+from sgdlimits.lectures._sizes import affordable
 from sgdlimits.lectures.entries import draw
 
 _SINGULAR = 1e-12  # of the largest pivot: a matrix with a smaller one has no inverse
@@ -49,6 +50,8 @@ def least_squares(
     length = np.sqrt(_checks.nonnegative("signal", signal))
     sigma2, scale = _checks.nonnegative("noise", noise), _checks.nonnegative("ridge", ridge)
     count = _checks.integer("runs", runs, least=1)
+    affordable(samples=n, dim=d)
+    affordable(runs=count)
     rows = np.empty((count, 4))
     for run in range(count):
         rng = np.random.default_rng([_checks.integer("seed", seed, least=0), run])
@@ -107,6 +110,11 @@ def random_features(
     length = np.sqrt(_checks.nonnegative("signal", signal))
     deviation = np.sqrt(_checks.nonnegative("noise", noise))
     scale, count = _checks.nonnegative("ridge", ridge), _checks.integer("runs", runs, least=1)
+    for width, other in (("dim", d), ("features", p)):
+        affordable(**{"samples": n, width: other})
+        affordable(**{"tests": fresh, width: other})
+    affordable(features=p, dim=d)
+    affordable(runs=count)
     rows = np.empty((count, 2))
     for run in range(count):
         rng = np.random.default_rng([_checks.integer("seed", seed, least=0), run])

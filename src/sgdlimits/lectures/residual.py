@@ -10,7 +10,7 @@ from scipy import integrate
 from sgdlimits import _checks
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Matrix, Number, WholeNumber
-from sgdlimits.lectures.attention import ACTIVATIONS, FeedForward, layer
+from sgdlimits.lectures.feed_forward import ACTIVATIONS, FeedForward, layer
 
 _TOLERANCE = 1e-11
 
@@ -36,9 +36,10 @@ def residual_network(
     X, (outer, inner, shift), activation = _block(inputs, block)
     count = _checks.integer("layers", layers, least=1)
     step = _checks.positive("time", time) / count
-    for _ in range(count):
-        X = X + step * np.asarray(activation(jnp.asarray(X @ inner.T + shift))) @ outer.T
-    return X
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(count):
+            X = X + step * np.asarray(activation(jnp.asarray(X @ inner.T + shift))) @ outer.T
+    return _finite(X, time)
 
 
 @double_precision
@@ -56,12 +57,20 @@ def neural_ode(inputs: Matrix, block: FeedForward, *, time: Number = 1.0) -> np.
         return np.asarray(activation(jnp.asarray(x @ inner.T + shift)) @ outer.T).ravel()
 
     end = _checks.positive("time", time)
-    solution = integrate.solve_ivp(
-        field, (0.0, end), X.ravel(), "DOP853", rtol=_TOLERANCE, atol=_TOLERANCE
-    )
-    if not solution.success:
-        raise RuntimeError(f"the equation could not be solved: {solution.message}")
-    return np.asarray(solution.y[:, -1].reshape(X.shape))
+    with np.errstate(over="ignore", invalid="ignore"):
+        solution = integrate.solve_ivp(
+            field, (0.0, end), X.ravel(), "DOP853", rtol=_TOLERANCE, atol=_TOLERANCE
+        )
+    return _finite(solution.y[:, -1].reshape(X.shape) if solution.success else np.inf, time)
+
+
+def _finite(outputs: np.ndarray | float, time: Number) -> np.ndarray:
+    if not np.all(np.isfinite(outputs)):
+        raise _checks.InputError(
+            f"time={time!r} is not allowed: time must be so short, or block and inputs so small, "
+            "that outputs are finite"
+        )
+    return np.asarray(outputs)
 
 
 def _block(

@@ -10,6 +10,7 @@ from scipy.spatial import KDTree
 
 from sgdlimits import _checks, results
 from sgdlimits._types import Matrix, Number, Numbers, WholeNumber
+from sgdlimits.lectures._sizes import affordable
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +184,7 @@ def _errors(
     deviation = np.sqrt(_checks.nonnegative("noise", noise))
     n = _checks.integer("samples", size["samples"], least=1)
     count = _checks.integer("runs", runs, least=1)
+    affordable(samples=n, dim=size["dim"])
     rows = []
     for run in range(count):
         rng = np.random.default_rng([_checks.integer("seed", seed, least=0), run])

@@ -5,6 +5,7 @@ from scipy import sparse
 
 from sgdlimits import _checks
 from sgdlimits._types import Number, WholeNumber, Word
+from sgdlimits.lectures._sizes import affordable
 
 ENSEMBLES = {
     "identity": "$Q, K, V = I$",
@@ -29,6 +30,7 @@ def uniform(
     """
     n, d = _checks.integer("particles", particles, least=2), _checks.integer("dim", dim, least=2)
     count, first = _checks.integer("runs", runs, least=1), _checks.integer("seed", seed, least=0)
+    affordable(runs=count, particles=n, dim=d)
     draws = [np.random.default_rng([first, run]).standard_normal((n, d)) for run in range(count)]
     return on_sphere(np.stack(draws))
 
@@ -71,6 +73,7 @@ def matrices(
     """
     _checks.choice("ensemble", ensemble, tuple(ENSEMBLES))
     d = _checks.integer("dim", dim, least=2)
+    affordable(**{"dim²": d**2})
     rng = np.random.default_rng(_checks.integer("seed", seed, least=0))
     first, second, third = rng.standard_normal((3, d, d)) / np.sqrt(d)
     wigner, identity = (first + first.T) / np.sqrt(2), np.eye(d)

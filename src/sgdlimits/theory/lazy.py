@@ -97,11 +97,16 @@ def guarantee(
         raise _checks.InputError(
             f"largest={largest!r} is not allowed: largest must be at least smallest={smallest!r}"
         )
-    ratio = L * rho / low**2 if low > 0 else math.inf
+    if low == 0:
+        return Guarantee(math.inf, 0.0, math.inf, math.inf)
+    # in units of σ_min: its powers, and products of what is large and small, leave the numbers
+    reach, spread = rho / low, high / low
+    ratio = L / low * reach if L * reach > 0 else 0.0
     if not ratio < THRESHOLD:
         return Guarantee(ratio, 0.0, math.inf, math.inf)
-    near = 8 * ratio * rho / low + 80 / 3 * ratio * (high / low) ** 2 * rho / low
-    return Guarantee(ratio, low**2 / (2 * n), 2 * rho / low, min(3 * rho / low, near))
+    near = ratio * reach
+    near = 8 * near + 80 / 3 * near * spread * spread if near > 0 else 0.0
+    return Guarantee(ratio, low / (2 * n) * low, 2 * reach, min(3 * reach, near))
 
 
 def linear_flow(jacobian: Matrix, residual: Numbers, *, times: Numbers) -> np.ndarray:

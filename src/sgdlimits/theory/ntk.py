@@ -16,24 +16,22 @@ prefactor 1/√p, which Def. 8.5 prints.
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from sgdlimits import _checks, gaussian
+from sgdlimits import _checks
 from sgdlimits._precision import double_precision
 from sgdlimits._types import Activation, Estimate, Number, Numbers, WholeNumber
-from sgdlimits.gaussian.quadrature import hermite_line
-from sgdlimits.theory import _inputs
+from sgdlimits.theory import _inputs, _layers
 
-TERMS = (96, 48)  # of the Hermite series; the second is for the error
-NODES = 256  # of the line on which the first has its coefficients; the second has half of them
+TERMS = (512, 256)  # of the Hermite series; the second is for the error
+NODES = 2400  # of the line on which the first has its coefficients; the second has half of them
 SAFETY = 2.5  # of errors, at least 1/(√2 − 1): kinks leave a rest like 1/√terms in slopes
 GRIDS = ((8.0, 20_000), (16.0, 80_000))  # reach and points, on which moments are looked at
-LARGEST = {"relu": 1e75, "erf": 1e4}  # scales beyond which closed forms overflow, or cancel
+LARGEST = {"relu": 1e150, "erf": 1e75}  # scales beyond which closed forms overflow
 SETTLED = 0.05  # relative change of a moment, or violation of Stein's identity, allowed
 
-Layer = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+CLOSED: dict[str, _layers.Closed] = {"relu": _layers.relu, "erf": _layers.erf}
+"""Activations with a closed form."""
 
 
 class Kernels(NamedTuple):
@@ -57,11 +55,12 @@ def kernels(
         Σ⁽¹⁾ = ⟨x, x′⟩/d + β²,    Σ⁽ᵏ⁺¹⁾ = E σ(u)σ(v) + β²,    (u, v) ~ N(0, Σ⁽ᵏ⁾ on x, x′)
         K⁽¹⁾ = Σ⁽¹⁾,              K⁽ᵏ⁺¹⁾ = K⁽ᵏ⁾ E σ′(u)σ′(v) + Σ⁽ᵏ⁺¹⁾
 
-    In closed form for "relu" and "erf". Else by Mehler's formula, E σ(u)σ(v) = Σ_k c_k(x)c_k(x′) ρᵏ
-    with ρ the correlation and c_k(x) the Hermite coefficients of σ at the variance of u, which are
-    integrals over one variable: exponentially precise if σ is smooth, and a pair costs one product
-    for each term. The error is 2.5 times the change from half as many terms and nodes throughout.
-    Kinks make it large, jumps are refused.
+    In closed form for "relu" and "erf", to rounding also for inputs that are nearly parallel. Else
+    by Mehler's formula, E σ(u)σ(v) = Σ_k c_k(x)c_k(x′) ρᵏ with ρ the correlation and c_k(x) the
+    Hermite coefficients of σ at the variance of u, which are integrals over one variable:
+    exponentially precise if σ is smooth, and a pair costs one product for each term. The error is
+    2.5 times the change from half as many terms and nodes throughout, and what Cauchy and Schwarz
+    allow for terms left out. Kinks make it large where |ρ| is near 1, jumps are refused.
 
     Args:
         inputs: x, one per row.
@@ -88,19 +87,22 @@ def kernels(
     layers = _checks.integer("depth", depth, least=1)
     square = _checks.nonnegative("bias", bias) ** 2
     if isinstance(activation, str) or not callable(activation):
-        closed = CLOSED[_checks.choice("activation", activation, list(CLOSED))]
-        _check_sizes(str(activation), {"inputs": X, "others": Z}, square)
-        values = _recursion(X, Z, layers, square, closed)
+        name = _checks.choice("activation", activation, list(CLOSED))
+        _check_sizes(name, {"inputs": X, "others": Z}, square)
+        values = _closed(X, Z, layers, square**0.5, name)
         errors: tuple[np.ndarray, ...] = tuple(np.zeros_like(value) for value in values)
     else:
-        _check_moments(X, square, activation)
-        values, coarse = (
-            _recursion(X, Z, layers, square, _series(activation, terms, terms * NODES // TERMS[0]))
-            for terms in TERMS
+        if layers > 1:
+            _check_moments(X, square, activation)
+        (values, rests), (coarse, _) = (
+            _recursion(X, Z, layers, square, _layers.series(activation, terms, nodes))
+            for terms, nodes in zip(TERMS, (NODES, NODES // 2), strict=True)
         )
         if not np.all(np.isfinite(values)):
             raise _refused(activation, f"have finite second moments in all of {layers} layers")
-        errors = tuple(SAFETY * abs(a - b) for a, b in zip(values, coarse, strict=True))
+        errors = tuple(
+            SAFETY * abs(a - b) + rest for a, b, rest in zip(values, coarse, rests, strict=True)
+        )
     return Kernels(*(Estimate(a, b) for a, b in zip(values, errors, strict=True)))
 
 
@@ -162,92 +164,77 @@ def predictions(
     return np.asarray(asked + (learned * (vectors.T @ (y - known))) @ (k @ vectors).T)
 
 
-def _relu(a: np.ndarray, c: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    pair = gaussian.arccosine.relu_product(a, c, b), gaussian.arccosine.step_product(a, c, b)
-    return np.asarray(pair[0]), np.asarray(pair[1])
-
-
-def _erf(a: np.ndarray, c: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    pair = gaussian.erf.erf_product(a, c, b), gaussian.erf.erf_slopes(a, c, b)
-    return np.asarray(pair[0]), np.asarray(pair[1])
-
-
-CLOSED: dict[str, Layer] = {"relu": _relu, "erf": _erf}
-"""E σ(u)σ(v) and E σ′(u)σ′(v) for variances a and b and covariance c, by name of σ."""
+def _closed(
+    X: np.ndarray, Z: np.ndarray | None, depth: int, bias: float, name: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Both kernels by closed forms, with angles carried along in place of their cosines."""
+    unit, layer, square = 1.0, CLOSED[name], bias**2
+    if name == "relu":  # homogeneous: squares neither vanish nor overflow
+        unit = max(abs(X).max(), 0.0 if Z is None else abs(Z).max(), bias) or 1.0
+        X, Z, square = X / unit, None if Z is None else Z / unit, (bias / unit) ** 2
+    Z = X if Z is None else Z
+    a, b = (np.einsum("ij,ij->i", rows, rows) / X.shape[1] + square for rows in (X, Z))
+    cosine, sine2 = _layers.sines(X, Z, square**0.5)
+    nngp = ntk = X @ Z.T / X.shape[1] + square
+    for _ in range(depth - 1):
+        (values, slopes), lack = layer(a[:, None], b[None, :], cosine, sine2)
+        # before biases: variances s and t, 1 − their correlation is known as it is
+        s, t = (layer(x, x, np.sign(x), np.zeros_like(x))[0].values for x in (a, b))
+        a, b = s + square, t + square
+        nngp = values + square
+        ntk = ntk * slopes + nngp
+        both = np.outer(np.sqrt(s), np.sqrt(t))
+        across = square * (np.subtract.outer(np.sqrt(s), np.sqrt(t)) ** 2 + 2 * both * lack)
+        norm = np.outer(a, b)
+        over = np.where(norm > 0, norm, 1.0)
+        sine2 = np.clip((both**2 * lack * (2 - lack) + across) / over, 0, 1)
+        cosine = np.clip(nngp / np.sqrt(over), -1, 1)
+    return nngp * unit**2, ntk * unit**2
 
 
 def _recursion(
-    X: np.ndarray, Z: np.ndarray | None, depth: int, square: float, layer: Layer
-) -> tuple[np.ndarray, np.ndarray]:
-    """Both kernels, with the variances of single inputs carried along: they are the diagonals."""
+    X: np.ndarray, Z: np.ndarray | None, depth: int, square: float,
+    layer: Callable[..., tuple[_layers.Averages, _layers.Averages]],
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:  # fmt: skip
+    """Both kernels and bounds of their rests, with the variances of single inputs carried along."""
     dim = X.shape[1]
     a = np.einsum("ij,ij->i", X, X) / dim + square
     b = a if Z is None else np.einsum("ij,ij->i", Z, Z) / dim + square
     nngp = X @ (X if Z is None else Z).T / dim + square
     ntk = nngp
+    rests = np.zeros_like(nngp), np.zeros_like(ntk)
     for _ in range(depth - 1):
         if Z is None:
             np.fill_diagonal(nngp, a)  # an input is parallel to itself, without rounding
-        average, slopes = layer(a[:, None], nngp, b[None, :])
-        nngp, ntk = average + square, ntk * slopes + average + square
-        a, b = (layer(x, x, x)[0] + square for x in (a, b))
-    return nngp, ntk
-
-
-def _series(activation: Activation, terms: int, nodes: int) -> Layer:
-    """A layer by so many terms of Mehler's formula; where u = v by quadrature."""
-    z, weights = hermite_line(nodes)
-    basis = np.empty((terms, nodes))
-    basis[0], basis[1] = 1.0, z
-    for k in range(1, terms - 1):
-        basis[k + 1] = (z * basis[k] - np.sqrt(k) * basis[k - 1]) / np.sqrt(k + 1)
-
-    def layer(a: np.ndarray, c: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        left, right = (_on_line(activation, x.ravel(), z) for x in (a, b))
-        root = np.sqrt(a * b)
-        rho = np.clip(np.divide(c, root, out=np.zeros_like(root * c), where=root > 0), -1, 1)
-        found = []
-        for one, other in zip(left, right, strict=True):
-            if a.ndim == 1:  # of inputs with themselves
-                found.append((one * other) @ weights)
-                continue
-            first, second = (basis * weights) @ one.T, (basis * weights) @ other.T
-            total = np.zeros_like(rho)
-            for k in reversed(range(terms)):
-                total = total * rho + np.outer(first[k], second[k])
-            same = (c == a) & (c == b)
-            if np.any(same):
-                moments = np.broadcast_to(((one**2) @ weights)[:, None], total.shape)
-                total = np.where(same, moments, total)
-            found.append(total)
-        return found[0], found[1]
-
-    return layer
+        (values, slopes), rest = layer(a[:, None], nngp, b[None, :])
+        first = rest.values + abs(slopes) * rests[0]  # ∂(E σσ)/∂c = E σ′σ′
+        rests = first, rests[1] * abs(slopes) + abs(ntk) * rest.slopes + first
+        nngp, ntk = values + square, ntk * slopes + values + square
+        a, b = (layer(x, x, x)[0].values + square for x in (a, b))
+    return (nngp, ntk), rests
 
 
 def _on_line(
     activation: Activation, variances: np.ndarray, z: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """σ and σ′ at fields of these variances, one row each."""
-    fields = jnp.asarray(np.sqrt(variances)[:, None] * z)
+    """σ and σ′ at fields of these variances, one row each, of an activation not seen before."""
     try:
-        values, slopes = jax.jvp(activation, (fields,), (jnp.ones_like(fields),))
+        values, slopes = _layers.on_line(activation, variances, z)
     except Exception as error:
         raise _refused(activation, "be a function of JAX arrays") from error
-    if np.shape(values) != fields.shape:
+    if np.shape(values) != (len(variances), len(z)):
         raise _refused(activation, "act entry by entry")
-    return np.asarray(values), np.asarray(slopes)
+    return values, slopes
 
 
 def _check_sizes(activation: str, rows: dict[str, np.ndarray | None], square: float) -> None:
-    """Refuse fields so large that closed forms are not known to 1e-8: erf of near inputs."""
+    """Refuse fields so large that their kernels are no numbers."""
     for name, some in rows.items():
         scale = 0.0 if some is None else max(abs(some).max(), square**0.5)
         if scale > LARGEST[activation]:
             raise _checks.InputError(
                 f"{name}={scale:.3g} is not allowed: {name} must have entries, and bias, of at "
-                f"most {LARGEST[activation]:g} for {activation}, whose closed form is not accurate "
-                "beyond"
+                f"most {LARGEST[activation]:g} for {activation}, whose kernels overflow beyond"
             )
 
 
@@ -274,7 +261,7 @@ def _check_moments(X: np.ndarray, square: float, activation: Activation) -> None
     if abs(stein) > SETTLED * np.sqrt(last[0]):
         raise _refused(activation, "be continuous")
     # the nodes of the series may all miss where a unit bends, and half of them too
-    z, weights = hermite_line(NODES)
+    z, weights = _layers.line(NODES)
     by_nodes = np.array([part[0] ** 2 @ weights for part in _on_line(activation, largest, z)])
     if np.any(abs(by_nodes - last) > SETTLED * abs(last)):
         raise _refused(

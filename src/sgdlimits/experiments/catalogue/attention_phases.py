@@ -92,11 +92,8 @@ class AttentionPhases(Settings):
             if ensemble == "identity":
                 self.line(panel, data["orthonormal"])
         np.ravel(panels)[0].set_ylabel(r"inverse temperature $\beta$")
-        figure.colorbar(mesh, ax=list(np.ravel(panels)), label="share of pairs that have met")
-        text = rf"$n={self.particles}$ particles in $d={self.dim}$ dimensions · pairs have met if "
-        figure.suptitle(
-            text + rf"$\langle x_i,x_j\rangle\geq 1-{CLOSE:g}$", x=0.02, ha="left", fontsize=10
-        )
+        met = rf"pairs with $\langle x_i,x_j\rangle\geq {1 - CLOSE:g}$"
+        figure.colorbar(mesh, ax=list(np.ravel(panels)), label=met, pad=0.015)
         return figure
 
     def line(self, panel: Axes, known: xr.Dataset) -> None:

@@ -149,6 +149,10 @@ class ImplicitBias(Settings):
         printed = expected + np.log(self.samples)
         second.axhline(printed, color="0.5", ls="-.", lw=1.2, label="theory as printed")
         second.set(title="length: a bounded rest", ylim=(expected - 2, printed + 4))
+        losses = "solid: logistic loss\ndotted: exponential loss"
+        second.text(
+            0.97, 0.9, losses, transform=second.transAxes, color="0.3", ha="right", va="top"
+        )
         second.set_ylabel(r"$\langle w,\hat w\rangle/\Vert\hat w\Vert^2-\log\,t$")
         if points.support.sum() == 2:
             late = flows.time.values[flows.time.values > np.exp(2 - expected)]

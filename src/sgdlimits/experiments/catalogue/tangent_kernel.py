@@ -220,11 +220,13 @@ class TangentKernel(Settings):
             at = training.sel(time=time)
             panel.plot(ASKED, at.kernel_prediction, color=shade, lw=1.5)
             panel.plot(ASKED, at.prediction, "o", color=shade, ms=2.6)
-            place = (0.97, 0.94 - 0.075 * row)
-            panel.text(*place, f"t = {time:g}", color=shade, ha="right", transform=panel.transAxes)
+            place = ((row + 0.5) / len(self.times), 0.98)
+            look: Any = {"color": shade, "ha": "center", "va": "top", "fontsize": 10}
+            panel.text(*place, f"$t={time:g}$", transform=panel.transAxes, **look)
         panel.plot(KNOWN, target(KNOWN), "x", color="C1", ms=8, mew=2, label="training points")
         panel.plot([], [], "o", color="0.4", ms=3, label="a network in training")
         panel.plot([], [], color="0.4", label="the kernel's flow")
+        panel.margins(y=0.14)  # the times stand above the curves
         panel.set(title=f"predictions along training, width {self.widths[-1]}")
         panel.set(xlabel="angle of the input", ylabel="$f_t(x)$")
         panel.set_xticks([-np.pi, 0, np.pi], [r"$-\pi$", "0", r"$\pi$"])
