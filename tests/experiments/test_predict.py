@@ -70,6 +70,22 @@ def test_the_fastest_step_is_the_default() -> None:
     assert "fastest step: 0.08333, which this is" in result.stdout
 
 
+def test_steps_that_need_a_larger_dim(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default is a step at which formulas hold; beyond it the output says what happens."""
+    monkeypatch.setenv("COLUMNS", "200")
+    told = json.loads(call("--dim", 1000, "--width", 2, "--json").stdout)
+    assert told["step"] == told["reliable_step"] == told["fastest_step"]
+    assert told["slowing"] < 0.03
+    words = ["--dim", 100, "--width", 2]
+    told = json.loads(call(*words, "--json").stdout)
+    assert told["step"] == told["reliable_step"] < told["fastest_step"]
+    assert told["slowing"] == pytest.approx(0.03)
+    out = call(*words, "--step", 0.395).stdout
+    assert "reliable step at dim 100" in out
+    assert "is too large for dim 100" in out
+    assert "are trapped for good" in out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

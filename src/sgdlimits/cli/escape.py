@@ -13,10 +13,15 @@ from scipy.stats import kstest
 
 import sgdlimits as sl
 from sgdlimits.cli.printing import print_json
+from sgdlimits.experiments.catalogue._retrieval import excess
 
 TAILS = (0.1, 0.9)
 LAST = 0.999  # SGD is watched for twice as long as this part of runs should need
-ERRORS, SHARE = 3.0, 0.03  # a mean agrees within so many standard errors and this part of it
+# A mean agrees within so many standard errors and this part of it: a tolerance of the comparison.
+# What the prediction leaves out is of the order of the square of ``slowing``, below 0.1 % for steps
+# up to the reliable one, and half of ``slowing`` itself where runs exit before 1/ω_Q, 1.5 % there.
+ERRORS, SHARE = 3.0, 0.03
+OUTSIDE = 0.1  # ``slowing`` from which on the prediction is said not to hold
 POINTS = 400  # of a curve
 
 Survival = Callable[[np.ndarray], np.ndarray]
@@ -41,9 +46,12 @@ class Prediction:
     dim: int
     step: float
     threshold: float
-    fastest_step: float
+    fastest_step: float  # as dim → ∞
+    reliable_step: float
+    trapping_step: float
     largest_step: float
     gain: float
+    slowing: float  # of growth by finite dim, a part of it
     rows: list[Row]
     event: Any
     error: float  # of the mean in the last row
@@ -82,14 +90,15 @@ def predict(
         dim: d.
         width: p.
         noise: Δ.
-        step: γ, or None for the fastest.
+        step: γ, or None for the reliable one, which is the fastest where dim is large enough.
         threshold: T.
         seed: of the directions of escape.
     """
     retrieval: Any = sl.theory.phase_retrieval
     fastest = retrieval.fastest_step(width, noise)
     largest = retrieval.largest_step(noise, width)
-    gamma = fastest if step is None else step
+    reliable = retrieval.reliable_step(dim, width, noise)
+    gamma = reliable if step is None else step
     options = {"step": gamma, "noise": noise, "threshold": threshold, "unit": "samples"}
     annealed = retrieval.exit_time(dim, width, average="annealed", **options)
     rows = [Row("annealed", "from one mean start", float(annealed), None, None)]
@@ -110,23 +119,28 @@ def predict(
     level = noise / 2 + (1 - threshold) * (1 + 1 / width)
     flat = {"M": np.zeros((width, 1)), "R": np.eye(width)}
     whole = limit.escape(flat).exit_time(dim, ("risk", "<", level), seed=seed)
-    scale = dim / gamma
+    slowing = retrieval.growth_slowing(width, step=gamma, noise=noise) / dim
+    scale = dim / gamma * (1 + slowing)
     ends = (whole.quantile(TAILS[0]) * scale, whole.quantile(TAILS[1]) * scale)
 
     def survival(samples: np.ndarray) -> np.ndarray:
         return whole.survival(samples / scale)
 
-    rows.append(Row("nonlinear", "both, growth by the limit's flow", whole.samples, ends, survival))
+    about = "both, growth by the limit's flow and slowed by finite dim"
+    rows.append(Row("nonlinear", about, whole.mean * scale, ends, survival))
     used, best = (c * retrieval.growth_rate(width, c, noise) for c in (gamma, fastest))
-    event = (limit.quantity("risk"), "<", level)
+    event = (excess, "<", level - noise / 2)
     return Prediction(
         task,
         dim,
         gamma,
         threshold,
         fastest,
+        reliable,
+        retrieval.trapping_step(width, noise),
         largest,
         best / used,
+        slowing,
         rows,
         event,
         whole.error * scale,
@@ -191,6 +205,9 @@ def print_for_machines(prediction: Prediction, measured: Measured | None) -> Non
             for row in prediction.rows
         },
         "fastest_step": prediction.fastest_step,
+        "reliable_step": prediction.reliable_step,
+        "trapping_step": prediction.trapping_step,
+        "slowing": prediction.slowing,
         "gain_of_fastest_step": prediction.gain,
         "largest_step": prediction.largest_step,
     }
@@ -230,15 +247,41 @@ def print_for_people(prediction: Prediction, measured: Measured | None) -> None:
         table.add_row("SGD", mean, *tails, f"{runs} runs, mean ± {measured.error:,.0f}")
     console.print(table)
     fastest, largest = prediction.fastest_step, prediction.largest_step
+    where = "" if prediction.reliable_step == fastest else "as dim → ∞ "
     gain = (
-        "which this is"
+        f"{where}which this is"
         if np.isclose(fastest, prediction.step)
-        else f"with {prediction.gain:.3g} times fewer samples than step {prediction.step:.4g}"
+        else f"{where}with {prediction.gain:.3g} times fewer samples than step {prediction.step:.4g}"
     )
     console.print(f"fastest step: {fastest:.4g}, {gain}", markup=False)
+    for line in _warnings(prediction):
+        console.print(line, markup=False)
     console.print(f"largest step that learns: below {largest:.4g}", markup=False)
     if measured is not None:
         console.print(_verdict(measured), markup=False)
+
+
+def _warnings(prediction: Prediction) -> list[str]:
+    """Where finite dim makes the fastest step a bad choice, and where no formula holds."""
+    told = []
+    dim, step, slowing = prediction.dim, prediction.step, prediction.slowing
+    reliable, trapping = prediction.reliable_step, prediction.trapping_step
+    if reliable < prediction.fastest_step:
+        told.append(
+            f"reliable step at dim {dim:,}: {reliable:.4g}; beyond it neurons disturb one another "
+            "more than these numbers allow for"
+        )
+    if slowing > OUTSIDE:
+        told.append(
+            f"step {step:.4g} is too large for dim {dim:,}: finite dim slows growth by "
+            f"{slowing:.0%} to first order, no row holds, and all runs may be trapped"
+        )
+    if step >= trapping and prediction.task.width > 1:
+        told.append(
+            f"from step {trapping:.4g} on runs whose neurons align are trapped for good, the fewer "
+            "the larger dim"
+        )
+    return told
 
 
 def _words(prediction: Prediction) -> str:

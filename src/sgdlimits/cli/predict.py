@@ -26,7 +26,9 @@ def escape(
     noise: Annotated[float, typer.Option(help="Variance Δ of the label noise.")] = 0.0,
     step: Annotated[
         float | None,
-        typer.Option(help="Step γ in γ/dim.", show_default="the fastest one"),
+        typer.Option(
+            help="Step γ in γ/dim.", show_default="the fastest that is reliable at this dim"
+        ),
     ] = None,
     threshold: Annotated[
         float, typer.Option(help="Part T of the excess risk that is lost at exit.")

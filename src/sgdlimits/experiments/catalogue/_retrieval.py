@@ -94,3 +94,10 @@ def risk(result: xr.Dataset, noise: float) -> xr.Dataset:
     values = (3 + noise) / 2 - cross + network / (2 * width**2)
     overlap = result.M.isel(anchor=0, neuron=0, drop=True)
     return xr.Dataset({"risk": overlap.copy(data=values), "overlap": overlap}, attrs=result.attrs)
+
+
+def excess(state: dict[str, Any]) -> Any:
+    """The risk over Δ/2 of one state on the sphere, (42), in a tenth of the time of the limit's."""
+    m = state["M"][:, 0]
+    gram, p = state["R"] + m[:, None] * m, len(m)
+    return 1 + ((gram**2).sum() - 2 * p * (m**2).sum()) / p**2

@@ -11,6 +11,11 @@ are the paper's divided by p, exit times the paper's multiplied by p.
 from sgdlimits.theory.phase_retrieval.exit_expansions import exit_delay, exit_time_offset
 from sgdlimits.theory.phase_retrieval.exit_results import ExitLaw, ExitTime
 from sgdlimits.theory.phase_retrieval.exit_times import exit_law, exit_time, minimal_samples
+from sgdlimits.theory.phase_retrieval.finite_dim import (
+    growth_slowing,
+    reliable_step,
+    trapping_step,
+)
 from sgdlimits.theory.phase_retrieval.flow import (
     Velocity,
     drift,
@@ -56,6 +61,7 @@ __all__ = [
     "exit_time_offset",
     "fastest_step",
     "growth_rate",
+    "growth_slowing",
     "increment_covariance",
     "largest_plateau_step",
     "largest_step",
@@ -64,9 +70,11 @@ __all__ = [
     "overlap_noise",
     "overparametrization_gain",
     "plateau",
+    "reliable_step",
     "risk",
     "single_drift",
     "single_increment_covariance",
     "sphere_hessian",
+    "trapping_step",
     "unconstrained_drift",
 ]
