@@ -1,4 +1,4 @@
-"""How finite dimension slows growth down: coefficients from moments of one step, and trapped runs."""
+"""How finite dimension slows growth down: coefficients from one step, and trapped runs."""
 
 import numpy as np
 import pytest

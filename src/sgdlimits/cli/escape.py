@@ -251,7 +251,7 @@ def print_for_people(prediction: Prediction, measured: Measured | None) -> None:
     gain = (
         f"{where}which this is"
         if np.isclose(fastest, prediction.step)
-        else f"{where}with {prediction.gain:.3g} times fewer samples than step {prediction.step:.4g}"
+        else f"{where}with {prediction.gain:.3g} times fewer samples than {prediction.step:.4g}"
     )
     console.print(f"fastest step: {fastest:.4g}, {gain}", markup=False)
     for line in _warnings(prediction):

@@ -55,6 +55,11 @@ def overlap(state: dict[str, Any]) -> Any:
     return state["M"][0, 0]
 
 
+def size(state: dict[str, Any]) -> Any:
+    """|m|, where the sign does not matter."""
+    return abs(state["M"][0, 0])
+
+
 def upper_starts(task: Any, dim: int, seed: int, runs: int) -> dict[str, np.ndarray]:
     """Uniform on the upper half of the sphere."""
     states = task.random_state(dim, seed=seed, runs=runs)
@@ -70,29 +75,49 @@ def moments_of(task: Any, step: float, overlaps: np.ndarray) -> tuple[np.ndarray
 
 
 def predicted_median(task: Any, dim: int, step: float, level: float) -> float:
-    """The time by which half of the runs from the upper half sphere should be above a level.
+    """The time by which half of the runs from the upper half sphere should be above a level."""
+    return Passage(task, dim, step, level).median()
 
-    That of dm = drift dt + √(diffusion/dim) dB, reflected far below the equator: its generator on a
-    grid that is fine near the equator, advanced by Crank and Nicolson over growing times.
+
+class Passage:
+    """First passage through a level of dm = drift dt + √(diffusion/dim) dB from the upper half.
+
+    Reflected far below the equator, or at it if ``even``, for |m| where the sign does not matter.
+    Its generator on a grid that is fine near the equator, advanced by Crank and Nicolson over
+    growing times.
     """
-    width = 1 / np.sqrt(dim)
-    knots = np.linspace(-0.6, level, 13)  # of polynomials of degree 9, near enough between them
-    drift, diffusion = moments_of(task, step, knots)
-    grid = np.unique(np.concatenate([_sinh(-min(0.6, 40 * width), width), _sinh(level, width)]))
-    b = np.polynomial.Polynomial.fit(knots, drift, 9)(grid)
-    a = np.maximum(np.polynomial.Polynomial.fit(knots, diffusion, 9)(grid), 1e-12) / dim
-    down, up = _rates(grid, b, a)
-    edges = np.concatenate([[-np.inf], (grid[1:] + grid[:-1]) / 2, [np.inf]])
-    law = np.where(grid < 0, 0.0, np.diff(norm.cdf(edges / width)))
-    law[-1] = 0.0
-    law /= law.sum()
-    time, before = 1e-4, 1.0
-    while True:
-        new = _advanced(law, down, up, 0.01 * time)
-        left = float(new[:-1].sum())
-        if left <= 0.5:
-            return float(time * (1 + 0.01 * (before - 0.5) / (before - left)))
-        law, before, time = new, left, 1.01 * time
+
+    def __init__(self, task: Any, dim: int, step: float, level: float, even: bool = False):
+        width = 1 / np.sqrt(dim)
+        knots = np.linspace(-level, level, 13)  # of polynomials of degree 9, near enough between
+        drift, diffusion = moments_of(task, step, knots)
+        low = 0.0 if even else -min(level, 40 * width)
+        grid = np.unique(np.concatenate([_sinh(low, width), _sinh(level, width)]))
+        b = np.polynomial.Polynomial.fit(knots, drift, 9)(grid)
+        a = np.maximum(np.polynomial.Polynomial.fit(knots, diffusion, 9)(grid), 1e-12) / dim
+        self._rates = _rates(grid, b, a)
+        edges = np.concatenate([[-np.inf], (grid[1:] + grid[:-1]) / 2, [np.inf]])
+        law = np.where(grid < 0, 0.0, np.diff(norm.cdf(edges / width)))
+        law[-1] = 0.0
+        self._law = law / law.sum()
+
+    def median(self) -> float:
+        """The time by which half are through."""
+        law, time, before = self._law, 1e-4, 1.0
+        while True:
+            law = _advanced(law, *self._rates, 0.01 * time)
+            left = float(law[:-1].sum())
+            if left <= 0.5:
+                return float(time * (1 + 0.01 * (before - 0.5) / (before - left)))
+            before, time = left, 1.01 * time
+
+    def probability(self, time: float) -> float:
+        """The part that is through by a time."""
+        law, now = self._law, 1e-4
+        while now < time:
+            ahead = min(0.01 * now, time - now)
+            law, now = _advanced(law, *self._rates, ahead), now + ahead
+        return float(law[-1])
 
 
 def _sinh(end: float, width: float, count: int = 300) -> np.ndarray:

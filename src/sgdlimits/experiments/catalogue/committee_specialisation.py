@@ -16,6 +16,7 @@ MARGIN = 0.5  # by how much a neuron's largest overlap exceeds its second when i
 STARTS = range(8)  # random starts of the limit
 FAR = (1e8, 1e12)  # dimensions of starts whose escape is long enough for its rate
 POINTS = 601
+CLOSE = 0.1  # part of the escape time
 
 
 @experiment(
@@ -164,6 +165,7 @@ def _passage(path: xr.Dataset) -> np.ndarray:
 
 
 def _near(name: str, samples: xr.DataArray) -> Check:
-    # a start of d^(−1/2) has corrections, and so have runs that scatter while they leave
+    # a tolerance of the comparison: starts of size d^(−1/2) are not small, so that log(d) has a
+    # constant beside it, and kicks of SGD add to them
     values = samples.values[np.isfinite(samples.values)]
-    return checks.mean(name, values, 0.0, bias=0.1)
+    return checks.mean(name, values, 0.0, bias=CLOSE, note=f"within {CLOSE:.0%} is called close")

@@ -111,8 +111,9 @@ class PcaEscape(Settings):
             float(predicted),
             float((logs[1] - logs[0]) / apart),
             error,
-            checks.allowed(self.runs) * error + SHARE * float(predicted),
-            f"{asymptotic:.4g} as n → ∞; r² that fluctuates lowers the barrier a little",
+            # along the way r² may bend by O(m²), which lowers the action by that part of itself
+            checks.allowed(self.runs) * error + self.overlap**2 * float(predicted),
+            f"{asymptotic:.4g} as n → ∞; r² that bends lowers it by a part of up to m²",
         )
 
     def draw(self, data: Data) -> Figure:
@@ -143,9 +144,6 @@ class PcaEscape(Settings):
         right.set(yscale="log", xlabel="dimension $n$", title=f"λ = {self.below:g}")
         right.set_ylabel("mean time $t$")
         return sl.plot.legend_below(figure, 4)
-
-
-SHARE = 0.1  # by how much r² may lower the barrier, of overlaps up to a third
 
 
 class _Law:

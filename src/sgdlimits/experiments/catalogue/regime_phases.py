@@ -16,6 +16,8 @@ UNIT_DIM = 16  # where γ/p = 1 on all lines
 POINTS = 9
 COLOURS = dict(zip(TOTALS, ("#009E73", "#E69F00", "#D55E00"), strict=True))
 STARTS = ("teacher", "random")
+# left of the first risk: what "small", "moderate" and "large" are taken to mean. They are words and
+# no predictions, cut so that they exclude one another; the exponents in d are what theory says
 BOUNDS = {"learning": (0.0, 0.15), "plateau": (0.15, 0.5), "no learning": (0.5, 2.0)}
 SLACK = {"learning": 0.1, "plateau": 0.05}  # the excess risk is not quite linear in γ/p
 
@@ -85,7 +87,7 @@ class RegimePhases(Settings):
                 right = sl.theory.regimes.phase(total - kappa, kappa) == name
                 found.append(
                     checks.holds(
-                        f"left of the risk at the start is in ({low:g}, {high:g}): {said}",
+                        f"left of the first risk in ({low:g}, {high:g}), by definition: {said}",
                         right and low < share < high,
                         note=f"{share:.3f}",
                     )
