@@ -10,6 +10,7 @@ from sgdlimits.plot.closability import closability
 from sgdlimits.plot.compare import compare
 from sgdlimits.plot.convergence import convergence
 from sgdlimits.plot.files import save
+from sgdlimits.plot.landscape import landscape
 from sgdlimits.plot.learning_curve import learning_curve
 from sgdlimits.plot.over_runs import band, runs
 from sgdlimits.plot.panels import facets, legend_below, panels
@@ -38,6 +39,7 @@ __all__ = [
     "eigenvalues_over_time",
     "eigenvectors",
     "facets",
+    "landscape",
     "learning_curve",
     "legend_below",
     "outlier_curves",

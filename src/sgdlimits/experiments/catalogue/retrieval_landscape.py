@@ -1,5 +1,7 @@
 """Mediocrity: the landscape of phase retrieval on the sphere, and how samples see it curve."""
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
@@ -21,7 +23,7 @@ COLOURS = ("blue", "vermillion", "green", "purple")
 
 @experiment(
     paper="AKLS23",
-    figure="Fig. 4",
+    figure="Fig. 4, App. H",
     claim="The sphere is a golf course: at the equator all directions are flat but one.",
     tiny={"overlaps": (0.0,), "dim": 60, "ratio": 200, "sets": 6, "nodes": 256},
     quick={"dim": 100},
@@ -64,7 +66,33 @@ class RetrievalLandscape(Settings):
         return {
             "measured": sl.results.over("overlap", self.overlaps, measured),
             "predicted": sl.results.over("overlap", self.overlaps, predicted),
+            "points": self.points(),
+            "plane": self.plane(),
         }
+
+    def points(self) -> xr.Dataset:
+        """Critical points of free weights in closed form, and what the engine says of them."""
+        limit = sl.effective_dynamics(sl.tasks.PhaseRetrieval(noise=self.noise, spherical=False))
+        known = sl.theory.phase_retrieval.critical_points(self.dim, noise=self.noise)
+
+        def one(point: Any) -> dict[str, Any]:
+            m, q = point.overlap, point.square_norm
+            state = {"M": [[m]], "R": [[q - m**2]]}
+            slope = max(float(np.abs(x).max()) for x in limit.population_drift(state).values())
+            own = {"m": m, "q": q, "risk": point.risk, "slope": slope}
+            return own | {"kind": point.kind, "engine": float(limit.risk(state))}
+
+        found = [one(point) for point in known]
+        return xr.Dataset({name: ("point", [x[name] for x in found]) for name in found[0]})
+
+    def plane(self) -> xr.Dataset:
+        """The risk over (m, q), where m² ≤ q."""
+        m, q = np.linspace(-1.25, 1.25, 201), np.linspace(0, 1.6, 161)
+        risk = sl.theory.phase_retrieval.risk
+        values = [
+            [risk([a], [[b]], noise=self.noise) if a**2 <= b else np.nan for a in m] for b in q
+        ]
+        return xr.Dataset({"risk": (("q", "m"), values)}, {"m": m, "q": q})
 
     def hessian(self, overlap: float, rng: np.random.Generator) -> np.ndarray:
         """Hessian of the mean loss over one data set on the sphere, first towards the teacher.
@@ -103,7 +131,18 @@ class RetrievalLandscape(Settings):
 
         bulk = measured.eigenvalue.isel(rank=slice(1, None)).var("rank")
         down = xr.DataArray([outside(m) for m in self.overlaps], measured.overlap.coords)
+        points, saddle = data["points"], data["points"].isel(point=1)
+        gap = float(np.abs(points.engine - points.risk).max())
         return [
+            checks.exact("largest drift at the critical points", points.slope.max(), 0.0, 1e-9),
+            checks.exact("largest gap of risks there, engine and closed form", gap, 0.0, 1e-9),
+            checks.exact(
+                "risk over Δ/2 on the plateau, (71)",
+                saddle.engine - self.noise / 2,
+                4 / 3,
+                1e-9,
+                printed=10 / 3,
+            ),
             *checks.each(
                 *("overlap", checks.mean, "curvature towards the teacher, m = {:g}"),
                 *(measured.towards, lambda m: expected(m)[0]),
@@ -126,10 +165,13 @@ class RetrievalLandscape(Settings):
         ]
 
     def draw(self, data: Data) -> Figure:
-        """The sphere seen from the side of the equator, and spectra."""
-        figure, panels = sl.plot.panels(1, 2, height=4.2, width_ratios=(1, 1.35))
-        left, right = panels[0]
+        """The sphere seen from the side of the equator, spectra, and the plane of free weights."""
+        figure, panels = sl.plot.panels(1, 3, height=4.2, width_ratios=(1, 1.3, 1.2))
+        left, right, plane = panels[0]
         globe(left)
+        sl.plot.landscape(data["plane"].risk, data["points"], "m", "q", axes=plane)
+        plane.plot(data["plane"].m, np.ones(len(data["plane"].m)), "k--", lw=1, label="the sphere")
+        plane.set_title("free weights: risk over $(m, q)$", fontsize=10)
         for m, colour in zip(self.overlaps, COLOURS, strict=False):
             own, bulk = (data[name].sel(overlap=m) for name in ("measured", "predicted"))
             values, paint = own.eigenvalue.values.ravel(), sl.plot.style.PALETTE[colour]

@@ -175,9 +175,7 @@ class SearchAndDescent(Settings):
             tolerance = checks.allowed(self.runs) * error + WALK / low / np.log(high / low)
             found.append(Check(name, told, slope, error, tolerance, note))
             name = f"and the limit's does not grow with N, k = {k}"
-            found.append(
-                checks.holds(name, told < 0.1, note=f"{told:.3f}; search has 1/2 or a log")
-            )
+            found.append(checks.holds(name, told < 1e-9, note=f"power {told:.3f}"))
             part = data[f"search {k}"]
             medians = part.time.median("run").values
             law = np.sqrt(part.dim.values) if k == 3 else np.log(part.dim.values)
