@@ -1,5 +1,7 @@
 """How finite dimension slows growth down: coefficients from one step, and trapped runs."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -31,7 +33,7 @@ def test_closed_forms_are_derivatives_of_the_moments_of_one_step(width: int) -> 
         return float(taylor(found, points, [0, 2, 4, 6, 8])[1])
 
     def more(x: float) -> float:
-        options = {"step": STEP, "noise": NOISE}
+        options: Any = {"step": STEP, "noise": NOISE}
         here = pr.one_step_drift(x * first, flat, dim=2, **options)
         return float(here.overlaps[0] - pr.drift(x * first, flat, **options).overlaps[0]) * 2
 

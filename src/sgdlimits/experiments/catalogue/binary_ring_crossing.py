@@ -1,9 +1,10 @@
 """Two classes: does SGD ever cross from a quarter ring to the optimal classifiers?
 
-Parallel neurons wᵢ = rᵢe with vᵢ = crᵢ are active together, and one step takes them to rᵢe' and c'rᵢ
+Parallel neurons wᵢ = rᵢe with vᵢ = crᵢ are active together, and a step takes them to rᵢe' and c'rᵢ
 with the same e' and c'. SGD itself, at any N and any precision, conserves the angle of (r₁, r₂). On
-the ring it neither drifts nor diffuses, so that there is no time scale in N: noise moves it only until neurons that start apart have become parallel, exponentially fast,
-and a run that has not crossed by then never does.
+the ring it neither drifts nor diffuses, so that there is no time scale in N: noise moves the angle
+only until neurons that start apart have become parallel, exponentially fast, and a run that has not
+crossed by then never does.
 """
 
 import math
