@@ -7,6 +7,7 @@ only until neurons that start apart have become parallel, exponentially fast, an
 crossed by then never does.
 """
 
+import itertools
 import math
 from typing import Any
 
@@ -126,10 +127,8 @@ class BinaryRingCrossing(Settings):
         note = f"{float(beside.sel(way='angle').min()):.2g} at least, over N"
         moves = bool((beside.sel(way="angle") > NONE * beside.sel(way="radius")).all())
         found.append(checks.holds("beside the ring the angle diffuses", moves, note=note))
-        for precision in self.precisions:
-            for dim in self.dims:
-                found.append(self._settles(sgd.sel(precision=precision, dim=dim)))
-        return found
+        places = itertools.product(self.precisions, self.dims)
+        return [*found, *(self._settles(sgd.sel(precision=x, dim=dim)) for x, dim in places)]
 
     def _settles(self, part: xr.Dataset) -> Check:
         """Diffusion at a constant rate would move angles as much in both halves of the time."""
