@@ -117,7 +117,7 @@ class Passage:
         while now < time:
             ahead = min(0.01 * now, time - now)
             law, now = _advanced(law, *self._rates, ahead), now + ahead
-        return float(law[-1])
+        return float(np.clip(law[-1], 0.0, 1.0))  # rounding may take it above 1
 
 
 def _sinh(end: float, width: float, count: int = 300) -> np.ndarray:
