@@ -45,9 +45,9 @@ def end(snr):
 
 with jax.enable_x64(True):  # the limit computes in float64, whatever your own settings are
     u, snr = jnp.asarray(limit.ravel(rest)), jnp.asarray(SNR)
-    along_u, along_snr = jax.jacfwd(drift, argnums=(0, 1))(u, snr)
-    slope = np.asarray(-jnp.linalg.solve(along_u, along_snr))
-    ends = np.asarray(jax.vmap(end)(jnp.asarray(SNRS)))
+    along_u, along_snr = jax.jit(jax.jacfwd(drift, argnums=(0, 1)))(u, snr)
+    slope = -np.linalg.solve(along_u, along_snr)
+    ends = np.asarray(jax.jit(jax.vmap(end))(SNRS))
 
 # closed form: m*² = snr − step and r2* = step, so that dm*/dsnr = 1/(2 m*) and dr2*/dsnr = 0
 m_star = np.sqrt(SNR - STEP)

@@ -7,6 +7,10 @@ import sgdlimits as sl
 from sgdlimits.tasks import Task
 from tests.families.two_variances import TwoVariances
 
+# Programs of direct SGD are for one dimension each: suites that run over all cases share this one,
+# just above where chi-squares of the chain are drawn by a series.
+DIRECT_DIM = 120
+
 
 class Case(NamedTuple):
     """A task and a step size at which SGD on it is stable."""

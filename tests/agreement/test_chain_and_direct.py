@@ -12,10 +12,10 @@ import xarray as xr
 
 import sgdlimits as sl
 from sgdlimits.tasks import Task
-from tests.cases import CASES, Case
+from tests.cases import CASES, DIRECT_DIM, Case
 
-DIM, RUNS, TIME, POINTS = 120, 512, 1.5, 4  # just above where chi-squares are drawn by a series
-STEPS = 1500  # at most: direct SGD with a tiny step takes minutes
+DIM, RUNS, TIME, POINTS = DIRECT_DIM, 512, 1.5, 4
+STEPS = 900  # at most: direct SGD with a tiny step takes minutes
 
 
 def simulate(case: Case, method: str, seed: int) -> xr.Dataset:

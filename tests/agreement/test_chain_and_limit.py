@@ -52,7 +52,7 @@ SETTINGS = [
         runs=20_480,
     ),
 ]
-DIMS = (25, 50, 100, 200)
+DIMS = (25, 50, 150)
 
 
 def end_of_solution(limit: EffectiveDynamics, setting: Setting) -> np.ndarray:

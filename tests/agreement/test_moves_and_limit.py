@@ -10,7 +10,7 @@ import sgdlimits as sl
 from sgdlimits._types import StateLike
 from sgdlimits.tasks import Task
 
-DIMS = np.array([50, 100, 200])
+DIMS = np.array([50, 150])
 RUNS = 10_240
 TIME = 0.3
 

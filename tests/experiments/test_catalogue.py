@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from matplotlib.backend_bases import RendererBase
+from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import sgdlimits as sl
@@ -48,6 +49,18 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+@pytest.fixture
+def drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No SVG: it is the same picture, drawn again."""
+    save = sl.plot.save
+
+    def only_png(figure: Figure, path: Path) -> None:
+        if path.suffix == ".png":
+            save(figure, path)
+
+    monkeypatch.setattr(sl.plot, "save", only_png)
+
+
 def test_text_that_leaves_a_figure_is_seen(outside: list[str], tmp_path: Path) -> None:
     figure, _ = sl.plot.panels(1, 1)
     figure.text(0.9, 0.5, "a long text at the right edge")
@@ -57,6 +70,7 @@ def test_text_that_leaves_a_figure_is_seen(outside: list[str], tmp_path: Path) -
     assert told.startswith("'a long text at the right edge' by ")
 
 
+@pytest.mark.usefixtures("drawn_once")
 @pytest.mark.parametrize("name", NAMES)
 def test_tiny_run(name: str, tmp_path: Path, outside: list[str]) -> None:
     outcome = execute(plan(name, tmp_path, preset="tiny"))

@@ -14,10 +14,12 @@ from sgdlimits.gaussian import (
     Pair,
     Split,
     Whole,
-    orthant_nodes,
     orthant_rule,
     truncated_table,
 )
+
+orthant_nodes = jax.jit(gaussian.orthant_nodes)  # one program for all rules of one shape
+truncated = jax.jit(gaussian.truncated)
 
 
 def pair(level: int) -> Pair:
@@ -28,7 +30,7 @@ def pair(level: int) -> Pair:
 @pytest.mark.parametrize("order", [1, 2, 5, 9])
 def test_truncated_rules_are_exact_for_polynomials(threshold: float, order: int) -> None:
     with jax.enable_x64(True):
-        x, weights = gaussian.truncated(jnp.asarray(threshold), jnp.asarray(truncated_table(order)))
+        x, weights = truncated(jnp.asarray(threshold), jnp.asarray(truncated_table(order)))
     low = max(threshold, -12.0)
     for degree in range(2 * order):
         value = quad(
@@ -46,8 +48,8 @@ def test_truncated_rules_are_exact_for_polynomials(threshold: float, order: int)
 
 def test_padded_tables_are_rules_of_lower_order() -> None:
     with jax.enable_x64(True):
-        few = gaussian.truncated(jnp.asarray(0.4), jnp.asarray(truncated_table(3)))
-        many = gaussian.truncated(jnp.asarray(0.4), jnp.asarray(truncated_table(3, 5)))
+        few = truncated(jnp.asarray(0.4), jnp.asarray(truncated_table(3)))
+        many = truncated(jnp.asarray(0.4), jnp.asarray(truncated_table(3, 5)))
     np.testing.assert_array_equal(many[0][:3], few[0])
     np.testing.assert_array_equal(many[1], [*few[1], 0.0, 0.0])
 
@@ -60,7 +62,7 @@ def test_truncated_rules_are_smooth_in_the_threshold() -> None:
         return weights @ x
 
     with jax.enable_x64(True):
-        slope = float(jax.grad(mean)(jnp.asarray(0.3)))
+        slope = float(jax.jit(jax.grad(mean))(jnp.asarray(0.3)))
     # the mean of the part above τ is φ(τ)
     assert abs(slope + 0.3 * np.exp(-0.045) / np.sqrt(2 * np.pi)) < 1e-7
 
@@ -120,8 +122,8 @@ def test_singles_fail_where_pairs_do_not() -> None:
         errors = []
         for blocks in ([Split(9), Split(9)], [pair(6)]):
             rule = orthant_rule(blocks)
-            x, _, weights = orthant_nodes(jnp.zeros(2), jnp.asarray(factor), rule)
-            errors.append(abs(float(weights[np.all(np.asarray(x) > 0, axis=0)].sum()) - truth))
+            x, _, weights = map(np.asarray, orthant_nodes(np.zeros(2), factor, rule))
+            errors.append(abs(float(weights[np.all(x > 0, axis=0)].sum()) - truth))
     assert errors[0] > 1e-4 > 1e-7 > errors[1]
 
 
@@ -198,5 +200,6 @@ def test_lower_orders_in_the_shapes_of_higher_ones() -> None:
             parts = [
                 orthant_nodes(mean, factor_, rule, b) for b in range(len(rule.choices.weights))
             ]
-            values.append(sum(float(w @ (jnp.cos(x[0]) * (x[2] > 0) * x[1])) for x, _, w in parts))
+            parts = [tuple(map(np.asarray, part)) for part in parts]
+            values.append(sum(float(w @ (np.cos(x[0]) * (x[2] > 0) * x[1])) for x, _, w in parts))
     assert abs(values[0] - values[1]) < 1e-14

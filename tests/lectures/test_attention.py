@@ -90,6 +90,10 @@ def energies(X: jax.Array, beta: float, A: np.ndarray) -> jax.Array:
     return jnp.mean(jnp.exp(beta * products)) / (2 * beta)
 
 
+energies_and_gradients = jax.jit(jax.value_and_grad(energies), static_argnums=1)
+hessians = jax.jit(jax.hessian(energies), static_argnums=1)
+
+
 @pytest.mark.parametrize("softmax", [True, False])
 @pytest.mark.parametrize("beta", [0.0, 0.5, 4.0])
 @pytest.mark.parametrize("ensemble", ["identity", "symmetric"])
@@ -102,15 +106,15 @@ def test_energies_grow_as_their_metrics_say(ensemble: str, beta: float, softmax:
         X, inverse_temperature=beta, query=Q, key=K, value=V, normalised=softmax
     )
     with jax.enable_x64(True):
-        value, gradient = jax.value_and_grad(energies)(jnp.asarray(X), beta, A)
+        value, gradient = energies_and_gradients(X, beta, A)
     rate = theory.energy_rate(X, beta, normalised=softmax, interaction=A)
     assert theory.energy(X, beta, interaction=A) == pytest.approx(float(value), rel=1e-13)
     assert rate == pytest.approx(float(np.sum(np.asarray(gradient) * moved)), rel=1e-12)
     if beta == 0:
         assert rate == pytest.approx(np.sum(moved**2), rel=1e-12)
         with jax.enable_x64(True):
-            printed = jax.grad(lambda x: 2 * energies(x, 0.0, A))(jnp.asarray(X))
-        assert np.sum(np.asarray(printed) * moved) == pytest.approx(2 * rate, rel=1e-12)
+            printed = 2 * np.asarray(energies_and_gradients(X, 0.0, A)[1])
+        assert np.sum(printed * moved) == pytest.approx(2 * rate, rel=1e-12)
     else:
         other = theory.energy_rate(X, beta, normalised=not softmax, interaction=A)
         assert abs(other / rate - 1) > 0.05
@@ -190,8 +194,8 @@ def test_every_critical_point_but_one_is_a_strict_saddle(points: np.ndarray, rat
     """Lemma 14.3 with its number, by the Hessian of directions; printed E₀ has twice that."""
     with jax.enable_x64(True):
         x = jnp.asarray(points)
-        gradient = jax.grad(energies)(x, 0.0, np.eye(3))
-        hessian = np.asarray(jax.hessian(energies)(x, 0.0, np.eye(3)))
+        _, gradient = energies_and_gradients(x, 0.0, np.eye(3))
+        hessian = np.asarray(hessians(x, 0.0, np.eye(3)))
     np.testing.assert_allclose(gradient, 0, atol=1e-12)
     largest = np.linalg.eigvalsh(hessian.reshape(x.size, x.size))[-1]
     assert largest == pytest.approx(rate, abs=1e-12)

@@ -52,6 +52,7 @@ def test_training_is_gradient_descent() -> None:
     path = network.train(X, y, tests=Z, times=[0.0, 0.05, 0.1], step=0.05, seed=4)
     with jax.enable_x64(True):
 
+        @jax.jit
         def loss(weights: Weights) -> jax.Array:
             values = jax.vmap(lambda x: by_hand(weights, x, 0.3)[0])(jnp.asarray(X))
             return jnp.sum((y - values) ** 2) / 10

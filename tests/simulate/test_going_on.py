@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import sgdlimits as sl
-from tests.cases import CASES, Case
+from tests.cases import CASES, DIRECT_DIM, Case
 
 PCA = sl.tasks.SpikedTensor(order=2, snr=2.0)
 XOR = sl.tasks.XorMixture(width=3)
@@ -20,9 +20,11 @@ XOR = sl.tasks.XorMixture(width=3)
 def test_ten_and_ten_are_twenty(case: Case, method: str) -> None:
     """Bit for bit, in every statistic and in what is not one."""
     settings: dict[str, Any] = {"runs": 130, "step": case.step, "seed": 6, "method": method}
-    whole = sl.simulate(case.task, 60, time=1.0, points=5, **settings)
-    half = sl.simulate(case.task, 60, time=0.5, points=3, **settings)
-    other = sl.simulate(case.task, 60, time=0.5, points=3, continue_from=half, **settings)
+    dim = {"chain": 60, "direct": DIRECT_DIM}[method]
+    time = min(1.0, 300 * case.step / dim)
+    whole = sl.simulate(case.task, dim, time=time, points=5, **settings)
+    half = sl.simulate(case.task, dim, time=time / 2, points=3, **settings)
+    other = sl.simulate(case.task, dim, time=time / 2, points=3, continue_from=half, **settings)
     for name in case.task.shapes:
         np.testing.assert_array_equal(other[name], whole[name][:, 2:])
     np.testing.assert_allclose(other.time, whole.time[2:], rtol=1e-12)

@@ -67,12 +67,12 @@ def test_a_function_of_time(method: str) -> None:
 
 
 def test_many_steps_are_counted_in_several_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    schedule, times = moves(step=[(0.0, 1.0), (1.0, 0.25)]), np.array([0.0, 0.5, 2.0])
+    pairs, times = [(0.0, 1.0), (1.0, 0.25)], np.array([0.0, 0.5, 2.0])
+    more = [*pairs, (1.5, 0.25)]  # the same, in a program of its own
     with jax.enable_x64(True):
-        whole = steps_at(schedule, 100, times, "time")
+        whole = steps_at(moves(step=pairs), 100, times, "time")
         monkeypatch.setattr(importlib.import_module("sgdlimits.simulate.clock"), "BRIEF", 7)
-        jax.clear_caches()
-        pieces = steps_at(schedule, 200, times, "time")
+        pieces = steps_at(moves(step=more), 200, times, "time")
     assert whole.steps.tolist() == [0, 50, 500]
     assert pieces.steps.tolist() == [0, 100, 1000]
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import sgdlimits as sl
-from tests.cases import CASES, Case
+from tests.cases import CASES, DIRECT_DIM, Case
 
 PCA = sl.tasks.SpikedTensor(order=2, snr=2.0)
 XOR = sl.tasks.XorMixture()
+DIMS = {"chain": 60, "direct": DIRECT_DIM}
 
 
 def test_dataset_is_labelled() -> None:
@@ -46,12 +47,13 @@ def test_no_more_points_than_steps() -> None:
 @pytest.mark.parametrize("case", CASES[::3], ids=repr)
 def test_run_is_the_same_whatever_the_others(case: Case, method: str) -> None:
     """Bit for bit, whatever the number of runs and of recorded points."""
+    dim = DIMS[method]
     few, many = (
         sl.simulate(
             case.task,
-            dim=60,
+            dim=dim,
             runs=runs,
-            time=0.5,
+            time=min(0.5, 200 * case.step / dim),
             step=case.step,
             seed=6,
             method=method,
@@ -80,9 +82,10 @@ def test_default_start_is_the_random_state() -> None:
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_given_start_is_realised(case: Case, method: str) -> None:
     """One very small step leaves the statistics where they were put."""
-    start = case.task.random_state(30, seed=2, runs=3)
+    dim = {"chain": 30, "direct": DIRECT_DIM}[method]
+    start = case.task.random_state(dim, seed=2, runs=3)
     runs = sl.simulate(
-        case.task, dim=30, runs=3, time=1e-12, step=3e-11, init=start, method=method, points=2
+        case.task, dim=dim, runs=3, time=1e-12, step=3e-11, init=start, method=method, points=2
     )
     for name, value in start.items():
         np.testing.assert_array_equal(runs[name].values[:, 0], value)

@@ -33,8 +33,9 @@ def whole(matrix: str) -> np.ndarray:
             return loss(restore(flat), x, y)
 
         if matrix == "hessian":
-            return np.asarray(jax.vmap(jax.hessian(one), (None, 0, 0))(flat, X, Y).mean(0))
-        gradients = jax.vmap(jax.grad(one), (None, 0, 0))(flat, X, Y)
+            hessians = jax.jit(jax.vmap(jax.hessian(one), (None, 0, 0)))(flat, X, Y)
+            return np.asarray(np.asarray(hessians).mean(0))
+        gradients = np.asarray(jax.jit(jax.vmap(jax.grad(one), (None, 0, 0)))(flat, X, Y))
         return np.asarray(gradients.T @ gradients / len(X))
 
 

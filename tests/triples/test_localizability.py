@@ -15,25 +15,32 @@ from tests.triples.triples import gaussian, pca, xor_twin
 
 
 class Norm(eqx.Module):
-    """dim^power·|x|², and one coordinate; the power is an array, so one compilation serves all."""
+    """dim^power·(1 + bend/√dim)·|x|², and one coordinate; one compilation serves all numbers."""
 
     power: np.ndarray
+    bend: np.ndarray
 
     def __call__(self, x: jax.Array, dim: int) -> jax.Array:
-        return jnp.stack([dim**self.power * (x @ x), x[0]])
+        return jnp.stack([dim**self.power * (1 + self.bend / jnp.sqrt(dim)) * (x @ x), x[0]])
 
 
-def flat_loss(x: jax.Array, y: jax.Array) -> jax.Array:
-    return jnp.sum((x - y) ** 2) / 2
+class Loss(eqx.Module):
+    """½|x − y|² + pull·dim·x_1."""
+
+    pull: np.ndarray
+
+    def __call__(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        return jnp.sum((x - y) ** 2) / 2 + self.pull * len(x) * x[0]
 
 
 def flat_sample(key: jax.Array, dim: int) -> jax.Array:
     return jax.random.normal(key, (dim,))
 
 
-def flat(power: float) -> Triple:
+def flat(power: float, bend: float = 0.0, pull: float = 0.0) -> Triple:
     """Gradients x − y with y standard normal; the statistic is dim^power·|x|²."""
-    return Triple(flat_loss, flat_sample, Norm(np.asarray(power)), gaussian, ["norm", "first"])
+    norm = Norm(np.asarray(power), np.asarray(bend))
+    return Triple(Loss(np.asarray(pull)), flat_sample, norm, gaussian, ["norm", "first"])
 
 
 def test_matrix_pca_is_localizable() -> None:
@@ -60,12 +67,7 @@ def test_how_far_a_radius_can_be_rescaled(power: float, fails: list[str]) -> Non
 
 
 def test_an_unbounded_population_gradient_fails() -> None:
-    def loss(x: jax.Array, y: jax.Array) -> jax.Array:
-        return jnp.sum((x - y) ** 2) / 2 + len(x) * x[0]
-
-    good = flat(0.0)
-    bad = Triple(loss, good.sample, good.statistics, good.init)
-    found = localizability(bad, (50, 800), step=1.0, time=0.0)
+    found = localizability(flat(0.0, pull=1.0), (50, 800), step=1.0, time=0.0)
     with pytest.raises(ValueError, match="name='size' is not allowed"):
         found.condition("size")
     assert [c.name for c in found.conditions if not c.holds] == ["population_gradient"]
@@ -91,16 +93,12 @@ def test_critical_step_follows_the_scale_of_the_statistic() -> None:
     assert float(found.exponent.value) == pytest.approx(1.5, abs=0.02)
 
 
-class Crooked(eqx.Module):
-    """√dim·(1 + 3/√dim)·|x|², whose corrector is dim^(3/2) only in the limit."""
-
-    def __call__(self, x: jax.Array, dim: int) -> jax.Array:
-        return jnp.stack([(jnp.sqrt(dim) + 3) * (x @ x)])
-
-
 def test_critical_step_is_followed_to_the_limit() -> None:
-    """A straight line over these dims gives 1.41, with an error bar that misses 3/2 by far."""
-    triple = Triple(flat_loss, flat_sample, Crooked(), gaussian)
+    """√dim·(1 + 3/√dim)·|x|² has a corrector like dim^(3/2) only in the limit.
+
+    A straight line over these dims gives 1.41, with an error bar that misses 3/2 by far.
+    """
+    triple = flat(0.5, bend=3.0)
     found = critical_step(triple, (50, 200, 800))
     value, error = (float(part) for part in found.exponent)
     assert float(found.plain[0]) == pytest.approx(1.41, abs=0.01)

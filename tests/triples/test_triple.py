@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -77,36 +78,53 @@ def _(primals: Any, tangents: Any) -> Any:
     raise TypeError("no derivative")
 
 
-@pytest.mark.parametrize(
-    ("rough", "message"),
-    [
-        (lambda x: jnp.sign(x[0]), "statistic 1 jumps"),
-        (lambda x: jnp.round(4 * x[0]), "statistic 1 jumps"),
-        (lambda x: jnp.abs(x[0]) + x @ x, "statistic 1 jumps or has a kink"),
-        (lambda x: jnp.sum(jax.nn.relu(x)), "statistic 1 jumps or has a kink"),
-        (lambda x: jnp.log(x[0]), "not finite"),
-        (lambda x: undifferentiable(x)[0], "TypeError: no derivative"),
+ROUGH = {
+    "statistic 1 jumps": [lambda x: jnp.sign(x[0]), lambda x: jnp.round(4 * x[0])],
+    "statistic 1 jumps or has a kink": [
+        lambda x: jnp.abs(x[0]) + x @ x,
+        lambda x: jnp.sum(jax.nn.relu(x)),
     ],
-)
-def test_statistics_must_be_smooth(rough: Any, message: str) -> None:
-    bad = Triple(**(GOOD | {"statistics": lambda x, dim: jnp.stack([x @ x, rough(x)])}))
+    "not finite": [lambda x: jnp.log(x[0])],
+}
+SMOOTH = [
+    lambda x: jnp.sqrt(x @ x),
+    lambda x: jnp.tanh(20 * x[0]),
+    lambda x: x[0] ** 3 / 3,
+    lambda x: jnp.exp(-x @ x),
+    lambda x: 1e6 * x[0],
+]
+MESSAGES = [message for message, functions in ROUGH.items() for _ in functions]
+FUNCTIONS = [function for functions in ROUGH.values() for function in functions] + SMOOTH
+
+
+class One(eqx.Module):
+    """|x|², and one of the functions: which is a number, so that one compilation serves all."""
+
+    which: np.ndarray
+
+    def __call__(self, x: jax.Array, dim: int) -> jax.Array:
+        return jnp.stack([x @ x, jax.lax.switch(self.which, FUNCTIONS, x)])
+
+
+def names_with(number: int) -> tuple[str, ...]:
+    return Triple(**(GOOD | {"statistics": One(np.asarray(number))})).statistic_names(20)
+
+
+@pytest.mark.parametrize(("number", "message"), list(enumerate(MESSAGES)))
+def test_statistics_must_be_smooth(number: int, message: str) -> None:
     with pytest.raises(ValueError, match=f"twice differentiable.*{message}"):
+        names_with(number)
+
+
+def test_statistics_must_have_derivatives() -> None:
+    bad = Triple(**(GOOD | {"statistics": lambda x, dim: undifferentiable(x)[:2]}))
+    with pytest.raises(ValueError, match=r"twice differentiable.*TypeError: no derivative"):
         bad.statistic_names(20)
 
 
-@pytest.mark.parametrize(
-    "smooth",
-    [
-        lambda x: jnp.sqrt(x @ x),
-        lambda x: jnp.tanh(20 * x[0]),
-        lambda x: x[0] ** 3 / 3,
-        lambda x: jnp.exp(-x @ x),
-        lambda x: 1e6 * x[0],
-    ],
-)
-def test_smooth_statistics_pass(smooth: Any) -> None:
-    good = Triple(**(GOOD | {"statistics": lambda x, dim: jnp.stack([smooth(x)])}))
-    assert good.statistic_names(20) == ("u[0]",)
+@pytest.mark.parametrize("number", range(len(MESSAGES), len(FUNCTIONS)))
+def test_smooth_statistics_pass(number: int) -> None:
+    assert names_with(number) == ("u[0]", "u[1]")
 
 
 @pytest.mark.parametrize("dims", [[10], [10, 10], 10, "10", [10, 0], [10, 20.5]])

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sgdlimits import _checks
+from sgdlimits._compiled import compiled
 from sgdlimits._moves import Moves
 from sgdlimits._precision import staged
 from sgdlimits._types import Index, State
@@ -195,13 +196,21 @@ def _samples(data: MultiIndexData, columns: int, rule: Nodes) -> Samples:
     drawn = staged(np.pad(normals, [(0, 0), (0, missing)]))
     parts = staged(np.pad(which, (0, missing)))
     weights = np.pad(weights, (0, missing))
+    return Samples(*_data_at(data, parts, drawn, columns), staged(weights.reshape(-1, BLOCK)))
+
+
+@compiled
+def _data_at(
+    data: MultiIndexData, parts: Float[Array, " n"], drawn: Float[Array, "k n"], columns: int
+) -> tuple[Float[Array, "blocks m q"], Float[Array, "blocks q"]]:
+    """Coordinates and labels of samples that are made of these normals, in blocks."""
+    r = len(data.task.anchors)
     anchors = data.anchors(parts, drawn[:r])
-    inside = drawn[r : r + columns] / jnp.sqrt(jnp.asarray(task.precision))
+    inside = drawn[r : r + columns] / jnp.sqrt(jnp.asarray(data.task.precision))
     z = jnp.concatenate([anchors, inside]).reshape(r + columns, -1, BLOCK)
-    labels = data.labels(parts, anchors, drawn[-1]).reshape(-1, BLOCK)
-    return Samples(jnp.moveaxis(z, 1, 0), labels, staged(weights.reshape(-1, BLOCK)))
+    return jnp.moveaxis(z, 1, 0), data.labels(parts, anchors, drawn[-1]).reshape(-1, BLOCK)
 
 
-@eqx.filter_jit
+@compiled
 def _error_of(process: PopulationDescent, weights: Rows) -> Float[Array, ""]:
     return process.error(weights)

@@ -12,6 +12,7 @@ from jaxtyping import Array
 
 from sgdlimits._compiled import compiled
 from sgdlimits._pieces import Pieces
+from sgdlimits._precision import staged
 from sgdlimits.triples.triple import Triple
 
 BATCHES = 20  # independent batches of samples, whose spread is the standard error
@@ -54,17 +55,17 @@ def averages(
     entries = sum(int(np.prod(x.shape)) for x in jax.tree.leaves((datum, result, arguments)))
     per_batch = batch_size(samples)
     chunk = max(1, min(ENTRIES // max(entries, 1), per_batch, LONGEST))
-    totals = jax.tree.map(lambda x: jnp.zeros((BATCHES, *x.shape), jnp.float64), result)
-    count = jnp.asarray(per_batch)  # an array: one compilation serves all numbers of samples
+    totals = jax.tree.map(lambda x: np.zeros((BATCHES, *x.shape)), result)
+    count = staged(per_batch)  # an array: one compilation serves all numbers of samples
 
     def some(first: int, last: int) -> None:
         nonlocal totals
-        span = jnp.asarray(first), jnp.asarray(last)
+        span = staged(first), staged(last)
         totals = _added(function, triple, dim, arguments, totals, key, count, span, chunk)
         jax.block_until_ready(totals)
 
     Pieces().of(BATCHES * -(-per_batch // chunk), some)
-    return jax.tree.map(lambda x: x / per_batch, totals)
+    return jax.tree.map(lambda x: np.asarray(x) / per_batch, totals)
 
 
 @compiled

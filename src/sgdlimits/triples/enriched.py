@@ -26,8 +26,10 @@ def enriched(triple: Triple, dim: int, pool: Params, samples: int, seed: int) ->
     Cuts and factors depend on ``seed`` only, so that state i at one dim can be compared with state
     i at another. Sizes of gradients come from ``samples`` data that no later estimate uses.
     """
-    sizes = averages(_squares, triple, dim, pool, samples, seed)
-    sizes = jax.tree.map(lambda x: np.asarray(x).mean(axis=(0, 1)), sizes)
+    # of whatever statistics: they are left out, so that one program serves all sets of them
+    bare = Triple(triple.loss, triple.sample, _none, _none)
+    sizes = averages(_squares, bare, dim, pool, samples, seed)
+    sizes = jax.tree.map(lambda x: x.mean(axis=(0, 1)), sizes)
     generator = np.random.default_rng(seed)
     return jax.tree.map(lambda x, g: _blocked(np.asarray(x), g, generator), pool, sizes)
 
@@ -51,6 +53,11 @@ def _blocked(
         drawn = generator.uniform(-1, 1, size=(*rows.shape[1:-1], BLOCKS))
         factors[state] = FACTOR ** drawn[..., block]
     return jnp.asarray(np.moveaxis(rows * factors, -1, axis))
+
+
+def _none(*arguments: Any) -> Any:
+    """No statistics and no initial law: nobody asks for them."""
+    raise NotImplementedError(arguments)
 
 
 def _squares(triple: Triple, dim: int, states: Params, datum: Any) -> Params:  # noqa: ARG001

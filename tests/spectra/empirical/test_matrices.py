@@ -41,9 +41,9 @@ def by_autodiff(found: Empirical, matrix: str) -> np.ndarray:
         flat = jnp.asarray(np.concatenate(parts))
         data = jnp.asarray(found.x), jnp.asarray(found.labels)
         if matrix == "hessian":
-            each = jax.vmap(jax.hessian(loss), (None, 0, 0))(flat, *data)
+            each = np.asarray(jax.jit(jax.vmap(jax.hessian(loss), (None, 0, 0)))(flat, *data))
         else:
-            gradients = jax.vmap(jax.grad(loss), (None, 0, 0))(flat, *data)
+            gradients = np.asarray(jax.jit(jax.vmap(jax.grad(loss), (None, 0, 0)))(flat, *data))
             each = gradients[:, :, None] * gradients[:, None, :]
         return np.asarray(each.mean(0))
 

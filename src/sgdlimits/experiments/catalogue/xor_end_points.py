@@ -22,7 +22,7 @@ REST_POINTS = [[1, -1], [-1, 1], [1, 0], [-1, 0], [0, 1], [0, -1], [0, 0]]  # of
     paper="BGJ22",
     figure="Fig. 9",
     claim="XOR: the end points of SGD approach the rest points of the limit λ = ∞ as λ grows.",
-    tiny={"precisions": (100.0,), "runs": 64, "time": 20.0},
+    tiny={"precisions": (100.0,), "runs": 64, "time": 20.0, "ridge": 0.05},
     quick={"runs": 128},
 )
 class XorEndPoints(NoisyXor):
