@@ -29,7 +29,7 @@ def group(folder: Path, **files: str) -> None:
 
 def quota(tmp_path: Path, own: str) -> float:
     (tmp_path / "own").write_text(own)
-    return _cores._quota(tmp_path / "own", tmp_path / "cgroup")
+    return _cores._quota_in(tmp_path / "own", tmp_path / "cgroup")
 
 
 def test_affinity_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_version_1_of_groups(tmp_path: Path) -> None:
 
 
 def test_no_groups_and_nonsense_are_no_limit(tmp_path: Path) -> None:
-    assert _cores._quota(tmp_path / "none", tmp_path) == math.inf
+    assert _cores._quota_in(tmp_path / "none", tmp_path) == math.inf
     group(tmp_path / "cgroup", cpu_max="many cores please")
     assert quota(tmp_path, "0::/\n") == math.inf
 

@@ -10,6 +10,7 @@ threads of XLA decide about bits as well, but cannot be set once it runs: they a
 the same in every process of a machine. Only our own threads, which change no bit, are divided.
 """
 
+import functools
 import math
 import os
 from collections.abc import Iterator
@@ -76,10 +77,14 @@ def one_blas_thread() -> Iterator[None]:
         yield
 
 
-def _quota(
-    groups: Path = Path("/proc/self/cgroup"), mounted: Path = Path("/sys/fs/cgroup")
-) -> float:
-    """Processor time over wall time that control groups (version 2 or 1) leave us, at most."""
+@functools.cache  # solutions ask before every drift
+def _quota() -> float:
+    """Processor time over wall time that control groups leave us, when we first ask."""
+    return _quota_in(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))
+
+
+def _quota_in(groups: Path, mounted: Path) -> float:
+    """The least quota among our groups, of version 2 or 1."""
     try:
         lines = groups.read_text().splitlines()
     except OSError:  # not Linux
