@@ -11,7 +11,7 @@ import numpy as np
 
 from sgdlimits._types import State
 from sgdlimits.tasks import MultiIndexFamily
-from tests.dynamics.sampled import gradients_of
+from tests.dynamics.sampled import gradients
 
 DIM = 10**6
 
@@ -117,6 +117,6 @@ def _gradients(
     draws, b, K = fields.shape
     noise = rng.normal(size=draws * b)
     flat = c.ravel(), anchors.reshape(draws * b, -1), noise, fields.reshape(-1, K)
-    g, readout = gradients_of(task)(*flat, v)
+    g, readout = gradients(task, *flat, v)
     readout = readout if task.trained else np.zeros_like(g)
     return readout.reshape(draws, b, K), g.reshape(draws, b, K)

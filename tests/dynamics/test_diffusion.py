@@ -8,7 +8,7 @@ import pytest
 
 import sgdlimits as sl
 from sgdlimits import theory
-from tests.dynamics.sampled import gradients_of
+from tests.dynamics.sampled import gradients
 
 
 @pytest.mark.parametrize("overlap", [0.0, 0.3, -0.8])
@@ -124,7 +124,7 @@ def test_diffusion_is_the_covariance_of_increments(task: sl.tasks.MultiIndexFami
     orthogonal = generator.normal(size=(draws, task.width)) @ C.T
     fields = anchors @ np.linalg.inv(task.gram) @ state["M"].T + orthogonal
     normal = generator.normal(size=draws)
-    g, readout = gradients_of(task)(c, anchors, normal, fields, state.get("v"))
+    g, readout = gradients(task, c, anchors, normal, fields, state.get("v"))
     readout = readout if task.trained else np.zeros((draws, 0))
     outer = lambda x, y: x[:, :, None] * y[:, None, :]  # noqa: E731
     dM = -outer(g, anchors)
