@@ -1,5 +1,6 @@
 """Tasks with parameters away from their defaults, shared by the suites that run over all tasks."""
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ class Case(NamedTuple):
         return type(self.task).__name__
 
 
+@functools.cache
 def hinge_network() -> sl.tasks.MultiIndexTask:
     """A task no paper treats: a tanh network with hinge loss on three correlated classes."""
     import jax

@@ -7,12 +7,11 @@ dimension 10⁶ is a step in a few coordinates, exactly in law.
 
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from sgdlimits._types import State
 from sgdlimits.tasks import MultiIndexFamily
+from tests.dynamics.sampled import gradients
 
 DIM = 10**6
 
@@ -117,13 +116,7 @@ def _gradients(
     """∂ℓ/∂v and ∂ℓ/∂s of every sample."""
     draws, b, K = fields.shape
     noise = rng.normal(size=draws * b)
-    with jax.enable_x64(True):
-        flat = (jnp.asarray(c.ravel()), jnp.asarray(anchors.reshape(draws * b, -1)))
-        y = jax.vmap(task.label)(*flat, jnp.asarray(noise))
-        s, readouts = jnp.asarray(fields.reshape(-1, K)), jnp.asarray(v)
-        given = readouts if task.trained else None
-        g = jax.vmap(lambda s, y: jax.grad(task.loss)(s, given, y))(s, y)
-        readout = jnp.zeros_like(g)
-        if task.trained:
-            readout = jax.vmap(lambda s, y: jax.grad(task.loss, 1)(s, readouts, y))(s, y)
-    return np.asarray(readout).reshape(draws, b, K), np.asarray(g).reshape(draws, b, K)
+    flat = c.ravel(), anchors.reshape(draws * b, -1), noise, fields.reshape(-1, K)
+    g, readout = gradients(task, *flat, v)
+    readout = readout if task.trained else np.zeros_like(g)
+    return readout.reshape(draws, b, K), g.reshape(draws, b, K)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import expit
+from scipy.special import expit, ndtri
 from scipy.stats import norm, qmc
 
 import sgdlimits as sl
@@ -24,9 +24,14 @@ def suited(limit: sl.EffectiveDynamics, state: Any) -> MultiIndexModel:
     return model
 
 
-@pytest.mark.parametrize("v", [-2.0, 30.0])
-def test_one_steep_relu_unit(v: float) -> None:
+def test_one_steep_relu_unit() -> None:
     """σ(v·relu(s)) bends at the kink of s, to one side only: Gauss rules of all orders miss it."""
+    for v in (-2.0, 30.0):
+        compare_steep_unit(v)
+
+
+def compare_steep_unit(v: float) -> None:
+    """With integrals by SciPy."""
     lam, m, R, ridge = 1e-3, 0.5, 0.5, 0.1
     sd = ((m * m + R) / lam) ** 0.5
 
@@ -56,7 +61,7 @@ def test_neurons_without_weights_stay_so() -> None:
     """As those of SGD do, whose ReLU has no slope at zero; beside them the drift is another one."""
     task = sl.tasks.BinaryMixture(width=2, precision=10.0, ridge=0.0)
     state = {"v": [0.5, -0.5], "M": [[0.3], [0.0]], "R": [[1.0, 0.0], [0.0, 0.0]]}
-    limit = sl.effective_dynamics(task)
+    limit = sl.effective_dynamics(task, rtol=1e-4)
     assert limit.drift(state)["M"][1] == 0
     assert limit.drift(state)["R"][1, 1] == 0
     path = limit.solve(state, time=2.0, points=3)
@@ -98,7 +103,7 @@ def clipped_drift(vector: np.ndarray, seed: int) -> np.ndarray:
     root = np.linalg.cholesky(R / 5)
     dv, dM, dR = -0.1 * v, -0.1 * M, -0.2 * R
     for c, mean in enumerate((1.0, -1.0)):
-        z = norm.ppf(qmc.Sobol(3, seed=2 * seed + c).random(2**17)).T
+        z = ndtri(qmc.Sobol(3, seed=2 * seed + c).random(2**17)).T
         a, across = mean + z[0] / 5**0.5, root @ z[1:]
         s = M[:, None] * a + across
         e = -mean * expit(-mean * (v @ np.clip(s, -1, 1))) / (2 * len(a))
@@ -138,12 +143,13 @@ def test_infinite_rates_are_called_infinite() -> None:
     limit = sl.effective_dynamics(sl.tasks.BinaryMixture())
     with pytest.warns(RuntimeWarning, match="neurons 0 and 1 are parallel .* rate .* is infinite"):
         limit.jacobian(parallel)
-    smooth = sl.tasks.GaussianMixture(classes=2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         limit.jacobian(parallel | {"M": [[0.7], [-0.7]]})
-        same = {"M": [[0.7, 0.1]] * 2, "R": [[0.1, 0.1], [0.1, 0.1]]}
-        sl.effective_dynamics(smooth).jacobian(same)
+    smooth = sl.effective_dynamics(sl.tasks.GaussianMixture(classes=2))
+    same = smooth.ravel({"M": [[0.7, 0.1]] * 2, "R": [[0.1, 0.1], [0.1, 0.1]]})
+    with jax.enable_x64(True):
+        assert not smooth.model.infinite_rates(jnp.asarray(same))
 
 
 def test_rest_points_of_parallel_neurons_have_an_infinite_rate() -> None:
@@ -167,14 +173,24 @@ def test_rest_points_of_parallel_neurons_have_an_infinite_rate() -> None:
         limit.rescaled(ring)
 
 
-@pytest.mark.parametrize(
-    "narrow", [lambda x: jnp.exp(-(x**2) / 2), lambda x: 1 / (1 + x**2)], ids=["bump", "Cauchy"]
-)
-def test_what_lies_between_all_nodes_is_not_missed_silently(narrow: Any) -> None:
+WIDTH, PLACE = 1e-4, 0.7
+
+
+def narrow(x: Any, share: Any) -> Any:
+    """A bump, or as much of a Cauchy density as is asked for."""
+    return (1 - share) * jnp.exp(-(x**2) / 2) + share / (1 + x**2)
+
+
+def with_narrow(s: Any, v: Any, y: Any, share: Any) -> Any:
+    return narrow((s[0] - PLACE) / WIDTH, share) + (s[0] - 1) ** 2 / 2
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0], ids=["bump", "Cauchy"])
+def test_what_lies_between_all_nodes_is_not_missed_silently(share: float) -> None:
     """A feature of width 1e-4, of which the program of the loss tells nothing."""
-    width, place = 1e-4, 0.7
     task = sl.tasks.MultiIndexTask(
-        loss=lambda s, v, y: narrow((s[0] - place) / width) + (s[0] - 1) ** 2 / 2,
+        loss=with_narrow,
+        parameters={"share": share},
         width=1,
         anchors=["mu"],
         means=[[1.0]],
@@ -188,10 +204,9 @@ def test_what_lies_between_all_nodes_is_not_missed_silently(narrow: Any) -> None
         drift, error = limit.drift(state), limit.drift_error(state)
     # E g² to leading order in the width: the feature's slope, squared, where it is
     x = np.linspace(-60, 60, 240_001)
-    with jax.enable_x64(True):
-        slopes = np.asarray(jax.vmap(jax.grad(narrow))(x))
-    density = norm.pdf(place, M, ((M**2 + R) / 10) ** 0.5)
-    corrector = np.sum(slopes**2) * (x[1] - x[0]) * density / width / 10
+    slopes = -(1 - share) * x * np.exp(-(x**2) / 2) - share * 2 * x / (1 + x**2) ** 2
+    density = norm.pdf(PLACE, M, ((M**2 + R) / 10) ** 0.5)
+    corrector = np.sum(slopes**2) * (x[1] - x[0]) * density / WIDTH / 10
     assert corrector > 10
     assert abs(drift["R"][0, 0] - corrector) < 3 * error["R"][0, 0] + 2
     assert 0 < error["R"][0, 0] < 0.5 * corrector
@@ -203,7 +218,7 @@ def softmax_drift(k: int, M: np.ndarray, R: np.ndarray, count: int, seed: int) -
     root = vectors * np.sqrt(np.maximum(values, 0) / 10)
     dM, dR = -0.01 * M, -0.02 * R
     for c in range(k):
-        z = norm.ppf(qmc.Sobol(2 * k, seed=k * seed + c).random(count)).T
+        z = ndtri(qmc.Sobol(2 * k, seed=k * seed + c).random(count)).T
         z = np.concatenate([z, -z], axis=1)
         a, across = z[:k] / 10**0.5, root @ z[k:]
         a[c] += 1
@@ -217,7 +232,7 @@ def softmax_drift(k: int, M: np.ndarray, R: np.ndarray, count: int, seed: int) -
     return np.concatenate([dM.ravel(), dR[np.triu_indices(k)]])
 
 
-@pytest.mark.parametrize(("scale", "kind"), [(0.9, "sparse"), (3.0, "sparse"), (9.0, "sobol")])
+@pytest.mark.parametrize(("scale", "kind"), [(3.0, "sparse"), (9.0, "sobol")])
 def test_ten_classes(scale: float, kind: str) -> None:
     """Few nodes are enough while the fields move little; confident ones need random nodes."""
     k, rng = 10, np.random.default_rng(0)
@@ -257,7 +272,7 @@ def test_rules_that_agree_with_smaller_ones_and_not_with_larger_ones() -> None:
         drift, stated = limit.drift(state)["M"], limit.drift_error(state)["M"]
     means = []
     for seed in range(6):
-        z = norm.ppf(qmc.Sobol(1 + K, rng=np.random.default_rng(seed)).random(count)) / lam**0.5
+        z = ndtri(qmc.Sobol(1 + K, rng=np.random.default_rng(seed)).random(count)) / lam**0.5
         s = z[:, :1] @ M.T + z[:, 1:] @ np.linalg.cholesky(R).T
         residual = np.abs(s) @ v - np.sign(z[:, 0])
         means.append(-(residual[:, None] * v * np.sign(s)).T @ z[:, :1] / count)

@@ -128,7 +128,7 @@ def test_teachers_with_a_readout_equal_quadrature(activation: str) -> None:
     assert unknown.committee is None
     state = known.random_state(9, seed=5)
     exact = sl.effective_dynamics(known, step=0.5)
-    numerical = sl.effective_dynamics(unknown, step=0.5, nodes=2**16)
+    numerical = sl.effective_dynamics(unknown, step=0.5, nodes=2**14)
     plain = sl.effective_dynamics(sl.tasks.TeacherStudent(**options), step=0.5).drift(state)
     for name, value in exact.drift(state).items():
         np.testing.assert_allclose(numerical.drift(state)[name], value, atol=2e-5)
@@ -148,7 +148,7 @@ def test_student_and_teacher_of_different_kinds() -> None:
     state = task.random_state(8, seed=3)
     a, outside, z = rng.normal(size=(400_000, 2)), *rng.normal(size=(2, 400_000))
     field = a @ state["M"][0] + outside * state["R"][0, 0] ** 0.5
-    drift = sl.effective_dynamics(task).drift(state)["M"]
+    drift = sl.effective_dynamics(task, rtol=1e-4).drift(state)["M"]  # samples know far less
     for teacher, agrees in ((lambda x: scipy.special.erf(x / math.sqrt(2)), True), (np.abs, False)):
         y = teacher(a) @ [1.0, -0.5] + math.sqrt(0.2) * z
         moved = ((y - np.maximum(field, 0)) * (field > 0))[:, None] * a
@@ -157,9 +157,11 @@ def test_student_and_teacher_of_different_kinds() -> None:
 
 
 @pytest.mark.parametrize("activation", ["erf", "square"])
-@pytest.mark.parametrize("readout", ["fixed", "trained"])
-def test_declared_closed_forms_equal_quadrature(activation: str, readout: str) -> None:
-    """The same network given as a plain loss, so that the engine cannot know the closed form."""
+def test_declared_closed_forms_equal_quadrature(activation: str) -> None:
+    """The same network given as a plain loss, so that the engine cannot know the closed form.
+
+    With a readout that is trained; without one, papers' formulas are what is compared with above.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -168,27 +170,28 @@ def test_declared_closed_forms_equal_quadrature(activation: str, readout: str) -
         teacher_width=1,
         student_width=2,
         noise=0.3,
-        readout=readout,
+        readout="trained",
         scale="mean",
     )
     function = {"erf": lambda x: jax.scipy.special.erf(x / math.sqrt(2)), "square": jnp.square}[
         activation
     ]
 
-    def loss(s: jax.Array, v: jax.Array | None, y: jax.Array) -> jax.Array:
-        return (y - jnp.sum(function(s) * (1.0 if v is None else v)) / 2) ** 2 / 2
+    def loss(s: jax.Array, v: jax.Array, y: jax.Array) -> jax.Array:
+        return (y - jnp.sum(function(s) * v) / 2) ** 2 / 2
 
     unknown = sl.tasks.MultiIndexTask(
         loss=loss,
         width=2,
         anchors=["teacher0"],
         labels=lambda c, a, e: function(a)[0] + math.sqrt(0.3) * e,
-        readout=readout,
+        readout="trained",
         kinks="none",
     )
     state = known.random_state(9, seed=5)
     exact = sl.effective_dynamics(known, step=0.5)
-    numerical = sl.effective_dynamics(unknown, step=0.5, nodes=2**17)
+    nodes = 2**17 if activation == "erf" else 2**14  # few integrate polynomials
+    numerical = sl.effective_dynamics(unknown, step=0.5, nodes=nodes)
     for name, value in exact.drift(state).items():
         np.testing.assert_allclose(numerical.drift(state)[name], value, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(exact.jacobian(state), numerical.jacobian(state), atol=1e-6)

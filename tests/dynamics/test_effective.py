@@ -50,7 +50,8 @@ def test_parts_add_up(case: Case) -> None:
     assert all(np.all(g[name] == 0) for name in linear)
 
 
-@pytest.mark.parametrize("case", CASES[:7] + CASES[8:13], ids=repr)
+# networks for XOR are like those for two clusters, and compile twice as long
+@pytest.mark.parametrize("case", CASES[:3] + CASES[4:7] + CASES[8:13], ids=repr)
 def test_jacobian_is_the_derivative_of_the_drift(case: Case) -> None:
     limit = sl.effective_dynamics(case.task, case.step)
     state = case.task.random_state(30, seed=1)
@@ -75,14 +76,15 @@ def test_jacobian_is_the_derivative_of_the_drift(case: Case) -> None:
 
 
 def test_jacobian_where_the_orthogonal_part_vanishes() -> None:
-    """At perfect recovery R = 0 is on the edge of the states; one-sided differences agree."""
-    task = sl.tasks.TeacherStudent(activation="tanh", teacher_width=2, student_width=2)
-    limit = sl.effective_dynamics(task)
-    state = {"M": np.eye(2), "R": np.zeros((2, 2))}
+    """R = 0, as at perfect recovery, is on the edge of the states; one-sided differences agree."""
+    task = sl.tasks.TeacherStudent(activation="tanh", teacher_width=1, scale="sum")
+    limit, M = sl.effective_dynamics(task), [[1.0], [0.5]]
+    state = {"M": M, "R": np.zeros((2, 2))}
     jacobian = limit.jacobian(state)
     h = 1e-4
     sharp = sl.effective_dynamics(task, rtol=1e-8)  # a difference of drifts needs more than they do
-    slope = flatten(sharp.drift({"M": np.eye(2), "R": h * np.diag([1.0, 0.0])})) / h
+    slope = flatten(sharp.drift({"M": M, "R": h * np.diag([1.0, 0.0])}))
+    slope = (slope - flatten(sharp.drift(state))) / h
     np.testing.assert_allclose(jacobian[:, limit.coordinates.index("R[0,0]")], slope, atol=1e-3)
 
 

@@ -83,7 +83,7 @@ def test_a_solution_that_ends_is_told_apart() -> None:
 
 def test_numerical_expectations() -> None:
     """The time belongs to the solution of the same accuracy."""
-    task = sl.tasks.TeacherStudent(activation="relu", teacher_width=1, student_width=1, noise=0.0)
+    task = sl.tasks.TeacherStudent(activation="tanh", teacher_width=1, student_width=1)
     limit = sl.effective_dynamics(task, step=0.5)
     start = {"M": [[0.1]], "R": [[0.5]]}
     passage = limit.first_passage(("M[0,teacher0]", ">", 0.5), start, 20.0)

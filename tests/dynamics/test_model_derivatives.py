@@ -16,11 +16,9 @@ from tests.dynamics.flat import flatten
 TANH: dict[str, Any] = {"activation": "tanh", "teacher_width": 1, "student_width": 1, "noise": 0.2}
 SMOOTH: list[tuple[Task, str]] = [
     (sl.tasks.BinaryMixture(precision=4.0, ridge=0.1), "precision"),  # orthants
-    (sl.tasks.BinaryMixture(precision=4.0, ridge=0.1), "ridge"),
     (sl.tasks.BinaryMixture(precision=math.inf, ridge=0.1), "ridge"),  # nothing to average over
     (sl.tasks.GaussianMixture(classes=2, precision=3.0), "precision"),  # Gauss–Hermite
     (sl.tasks.GaussianMixture(classes=4, precision=3.0), "precision"),  # Sobol
-    (sl.tasks.GaussianMixture(classes=4, precision=3.0), "ridge"),
     (sl.tasks.TeacherStudent(noise=0.2), "noise"),  # a closed form
     (sl.tasks.TeacherStudent(**TANH), "noise"),
     (sl.tasks.PhaseRetrieval(noise=0.3), "noise"),
@@ -88,5 +86,5 @@ def test_a_kink_away_from_zero(name: str) -> None:
     """Nodes that move across a jump of the gradient: the derivative must see the jump."""
     state = {"M": [[0.7]], "R": [[0.5]]}
     # a difference wide enough that many nodes cross
-    expected = difference(HINGE, name, state, nodes=2**16, h=0.05)
-    np.testing.assert_allclose(derivative(HINGE, name, state, 2**16), expected, atol=5e-3)
+    expected = difference(HINGE, name, state, nodes=2**13, h=0.05)
+    np.testing.assert_allclose(derivative(HINGE, name, state, 2**13), expected, atol=5e-3)

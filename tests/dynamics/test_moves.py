@@ -225,7 +225,7 @@ def test_a_gradient_that_vanishes_has_no_direction() -> None:
 def test_a_readout_of_zeros_has_no_normalised_limit() -> None:
     """Then g = 0 on every sample, and the readout moves by √dim in a unit of time."""
     task = sl.tasks.BinaryMixture(width=1, precision=3.0)
-    limit = sl.effective_dynamics(task, 0.3, normalised=True, nodes=2**6)
+    limit = sl.effective_dynamics(task, 0.3, normalised=True, nodes=2**10)
     assert not np.isfinite(limit.drift({"v": [0.0], "M": [[0.5]], "R": [[0.3]]})["v"]).any()
     assert np.isfinite(limit.drift({"v": [0.1], "M": [[0.5]], "R": [[0.3]]})["v"]).all()
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -210,7 +209,6 @@ def _dataset(
             growth[number, position] = spectrum.values[0].real
             stability[number, position] = spectrum.stability
             special[number, position] = kind
-    vectors = jnp.asarray(x[..., :-1])
     over: tuple[str, ...] = ("branch", "point")
     coords: dict[str, Any] = {
         "branch": np.arange(shape[0]),
@@ -222,7 +220,7 @@ def _dataset(
         "kernel_dimension": ("branch", np.array([b.tracer.kernel for b in branches], dtype=int)),
     }
     return results.build(
-        as_state(jax.vmap(jax.vmap(family.first.unravel))(vectors)),
+        as_state(layout.unravel(x[..., :-1])),
         {name: over + dims for name, dims in layout.dims.items()},
         coords | layout.coords,
         attrs,

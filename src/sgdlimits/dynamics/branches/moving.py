@@ -74,9 +74,13 @@ def moving_model(limit: Limit, parameter: Word, low: Number, high: Number) -> Mo
     width = ends[1] - ends[0]
     # what does not move has no slope, be it infinite
     slope = jax.tree.map(
-        lambda a, b: jnp.where(a == b, 0.0, (b - a) / width), _numbers(*first), _numbers(*last)
+        lambda a, b: jnp.asarray(_slope(np.asarray(a), np.asarray(b), width)),
+        _numbers(*first),
+        _numbers(*last),
     )
-    halfway = jax.tree.map(lambda a, b: a + b * width / 2, _numbers(*first), slope)
+    halfway = jax.tree.map(
+        lambda a, b: np.asarray(a) + np.asarray(b) * width / 2, _numbers(*first), slope
+    )
     if not all(
         np.allclose(a, b, rtol=1e-9)
         for a, b in zip(jax.tree.leaves(halfway), jax.tree.leaves(_numbers(*middle)), strict=True)
@@ -104,6 +108,11 @@ def changed(task: Task, moves: Moves, parameter: str, value: float) -> tuple[Tas
 def _numbers(task: Task, moves: Moves) -> Any:
     step = noise_step(moves, step_at(moves, 0.0))
     return eqx.filter(as_arrays((task_seen(task, moves), step)), eqx.is_inexact_array)
+
+
+def _slope(first: np.ndarray, last: np.ndarray, width: float) -> np.ndarray:
+    with np.errstate(invalid="ignore"):  # of numbers that are infinite throughout
+        return np.where(first == last, 0.0, (last - first) / width)
 
 
 def _moving(model: Model) -> tuple[Any, Any]:

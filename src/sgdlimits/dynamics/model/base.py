@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from sgdlimits import _checks
+from sgdlimits._compiled import compiled
 from sgdlimits._types import Metric, Real, State
 from sgdlimits.dynamics.model.mean import Given, Mean, Rows, Vector
 from sgdlimits.dynamics.model.table import ON_SURFACE, Table
@@ -228,14 +229,19 @@ class Model(eqx.Module):
             lambda vector: self.onto_switches(vector, signs == 0),
         )
 
-    def jump_directions(self, vector: Vector) -> list[Vector]:
+    def jump_directions(self, vector: Given) -> list[np.ndarray]:
         """Directions across the surfaces through ``vector`` on which the drift jumps."""
-        values = np.asarray(self.switches(vector)).ravel()
-        zero = np.flatnonzero(np.abs(values) < ON_SURFACE)
-        if len(zero) == 0:
+        vector = jnp.asarray(vector)
+        if jax.eval_shape(self.switches, vector).size == 0:
             return []
-        gradients = jax.jacfwd(lambda u: self.switches(u).ravel())(vector)
-        return list(gradients[zero])
+        values, gradients = map(np.asarray, _switches_and_slopes(self, vector))
+        return list(gradients[np.abs(values) < ON_SURFACE])
+
+
+@compiled
+def _switches_and_slopes(model: Model, vector: Vector) -> tuple[Array, Array]:
+    switches = lambda u: model.switches(u).ravel()  # noqa: E731
+    return switches(vector), jax.jacfwd(switches)(vector)
 
 
 def as_state(state: Mapping[str, Any]) -> State:

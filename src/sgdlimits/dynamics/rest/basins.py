@@ -3,7 +3,6 @@
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -141,7 +140,7 @@ def _sorted(
         members, home = rest_sets(model, roots, on_rings(model, roots))
         labels: list[Any] = list(range(len(members)))
     else:
-        states = as_state(jax.vmap(model.unravel)(jnp.asarray(roots)))
+        states = as_state(model.task.layout.unravel(np.asarray(roots)))
         names = [into({name: x[i] for name, x in states.items()}) for i in range(len(roots))]
         labels = list(dict.fromkeys(names))
         home = np.array([labels.index(name) for name in names])

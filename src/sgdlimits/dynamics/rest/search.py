@@ -138,25 +138,27 @@ def fixed_points(  # noqa: D417 - a method: self needs no word
     if init is None:
         count = _checks.integer("count", count, least=1)
         seed = _checks.integer("seed", seed, least=0)
-        vectors, _ = start_vectors(self.model, self.task, self.task.search_states(count, seed))
-        if self.model.constraint(vectors[0]).size == 0:
-            vectors = jnp.concatenate([jnp.zeros_like(vectors[:1]), vectors])
+        random, _ = start_vectors(self.model, self.task, self.task.search_states(count, seed))
+        vectors = np.asarray(random)
+        if Table(self.model).constraint(vectors[:1]).size == 0:
+            vectors = np.concatenate([np.zeros_like(vectors[:1]), vectors])
         origin = f"zero and random states of seed {seed}, and where they are at time {LONG:g}"
     else:
-        vectors, _ = start_vectors(self.model, self.task, init)
+        given, _ = start_vectors(self.model, self.task, init)
+        vectors = np.asarray(given)
         origin = "the starts that were given"
     group = _symmetries(self)
-    roots, words = _roots(self, np.asarray(vectors), group, seconds, follow_too=init is None)
+    roots, words = _roots(self, vectors, group, seconds, follow_too=init is None)
     return _described(self, roots, group, f"{words}; {origin}")
 
 
 def _symmetries(limit: Limit) -> list[Symmetry]:
     """Those of the task, found at two states in general position."""
     states = limit.task.search_states(2, seed=1)
-    vectors, _ = start_vectors(limit.model, limit.task, states)
+    vectors = np.asarray(start_vectors(limit.model, limit.task, states)[0])
     model, _ = limit.suited(vectors, smooth=True, rtol=min(limit.rtol, SHARP))
     errors = np.concatenate([np.asarray(model.errors(u[None]).drift) for u in vectors])
-    return symmetries(model, np.asarray(vectors), errors)
+    return symmetries(model, vectors, errors)
 
 
 def _roots(
@@ -277,7 +279,7 @@ def describe(model: Model, members: np.ndarray) -> FixedPoint:
     return FixedPoint(
         state=state,
         residual=spectrum.residual,
-        error=float(jnp.max(model.errors(jnp.asarray(vector)[None]).drift)),
+        error=float(np.max(model.errors(vector[None]).drift)),
         eigenvalues=spectrum.values,
         stability=spectrum.stability,
         kernel_dimension=_kernel_dimension(model, vector),

@@ -80,11 +80,12 @@ def _eigen(matrix: np.ndarray, parting: np.ndarray) -> tuple[np.ndarray, np.ndar
 def _beside_jumps(model: Model, vector: np.ndarray) -> list[np.ndarray]:
     """Jacobians on those sides of the jumps at ``vector`` that do not push back."""
     jacobians = []
-    for shift in model.jump_directions(jnp.asarray(vector)):
+    for shift in model.jump_directions(vector):
         for side in (shift, -shift):
-            velocity, jacobian = _one_sided(model, jnp.asarray(vector), side)
-            if float(velocity @ side) > -STRICT * float(side @ side):
-                jacobians.append(np.asarray(jacobian))
+            sided = _one_sided(model, jnp.asarray(vector), jnp.asarray(side))
+            velocity, jacobian = map(np.asarray, sided)
+            if velocity @ side > -STRICT * side @ side:
+                jacobians.append(jacobian)
     return jacobians
 
 

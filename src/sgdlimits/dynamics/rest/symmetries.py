@@ -4,8 +4,6 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from sgdlimits.dynamics.model import Model, Table
@@ -90,14 +88,10 @@ def candidates(layout: Layout) -> list[Symmetry]:
     [[-1.0, 1.0]]
     """
     size = len(layout.coordinates)
-    with jax.enable_x64(True):
-        numbers = {
-            name: np.asarray(x) for name, x in layout.unravel(jnp.arange(1.0, size + 1)).items()
-        }
+    numbers = {name: np.asarray(x) for name, x in layout.unravel(np.arange(1.0, size + 1)).items()}
     result = {}
     for state in _moved(layout, numbers):
-        with jax.enable_x64(True):
-            flat = np.asarray(layout.ravel(state))
+        flat = np.asarray(layout.ravel(state))
         key = tuple(flat.tolist())
         if key != tuple(range(1, size + 1)):
             result[key] = Symmetry(np.abs(flat).astype(int) - 1, np.sign(flat))
