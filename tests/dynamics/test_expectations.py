@@ -93,8 +93,8 @@ def random_state(task: Any, scale: Any, seed: Any) -> Any:
     [
         (pair(hinge, precision=3.0, ridge=0.1), 1.0),
         (hinge_network(), 2.0),
-        (pair(logistic, precision=1e-3, width=2), 1.0),
-        (pair(logistic, precision=0.1, width=2), 1.0),
+        (pair(logistic, precision=1e-3, width=3), 1.0),
+        (pair(logistic, precision=0.1, width=3), 1.0),
         (sl.tasks.TeacherStudent(activation="tanh", teacher_width=1, scale="sum"), 5.0),
         (sl.tasks.TeacherStudent(activation="tanh", teacher_width=1, scale="sum"), 20.0),
         (sl.tasks.XorMixture(width=5, precision=10.0), 1.0),

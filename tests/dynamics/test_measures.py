@@ -16,7 +16,7 @@ from sgdlimits.tasks import MultiIndexFamily, Task
 from tests.cases import hinge_network
 from tests.compilations import compilations
 
-SAMPLES = 4 * 10**5
+SAMPLES = 10**6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +159,7 @@ def test_fresh_samples(task: MultiIndexFamily, plain: Any) -> None:
 @pytest.mark.parametrize(
     "task",
     [
-        sl.tasks.TeacherStudent(student_width=1, noise=0.1, teacher_gram=[[1.0, 0.4], [0.4, 1.0]]),
+        sl.tasks.TeacherStudent(noise=0.1, teacher_gram=[[1.0, 0.4], [0.4, 1.0]]),
         sl.tasks.TeacherStudent(activation="relu", teacher_width=1, scale="sum"),
         sl.tasks.PhaseRetrieval(width=2, noise=0.3, readout="trained"),
         sl.tasks.SingleIndex("relu", noise=0.2),
