@@ -95,6 +95,7 @@ RIGHT: dict[str, Any] = {
     "spherical": True,
     "square_norm": 1.0,
     "start": None,
+    "slowing": 0.03,
     "step": 0.05,
     "steps": [0, 10],
     "student": "erf",

@@ -48,7 +48,7 @@ def printed(dim: int) -> Window:
     paper="J24",
     figure="Thm 11.11",
     claim="With α ≪ α_c samples per dimension sup|m| vanishes as N grows; with α ≫ α_c m → 1.",
-    tiny={"dims": (200, 2000), "third_dims": (50, 150), "runs": 60},
+    tiny={"dims": (200, 2000), "third_dims": (60, 240), "runs": 60},
     quick={"dims": (200, 2000, 20_000), "third_dims": (60, 150, 400), "runs": 120},
     cost=6,
 )
