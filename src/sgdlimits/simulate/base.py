@@ -69,7 +69,7 @@ class Watch(NamedTuple):
     event: Event
     sides: Float[Array, " runs"]  # sign of the height for which it has happened
     steps: Int[Array, " runs"]  # taken until then, −1 for not yet
-    times: Float[Array, " runs"]
+    times: Float[Array, " runs"]  # then, where steps are not constant
 
 
 class Process(eqx.Module):
@@ -160,8 +160,10 @@ def _advance_until(
         heights = watch.sides * only_needed(heights_of)(carry)
         now = ~stopped & ~(heights <= 0)  # not a number: the run has diverged
         steps = jnp.where(now, number + 1, watch.steps)
-        times = jnp.where(now, time + delta, watch.times)
-        return number + 1, Moving(time + delta, carry), watch._replace(steps=steps, times=times)
+        watch = watch._replace(steps=steps)
+        if not process.clock.schedule.constant:  # else the number of steps tells the time
+            watch = watch._replace(times=jnp.where(now, time + delta, watch.times))
+        return number + 1, Moving(time + delta, carry), watch
 
     _, moving, watch = jax.lax.while_loop(goes_on, onward, (jnp.asarray(first), moving, watch))
     return moving, watch
