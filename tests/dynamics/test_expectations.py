@@ -98,7 +98,7 @@ def random_state(task: Any, scale: Any, seed: Any) -> Any:
         (sl.tasks.TeacherStudent(activation="tanh", teacher_width=1, scale="sum"), 5.0),
         (sl.tasks.TeacherStudent(activation="tanh", teacher_width=1, scale="sum"), 20.0),
         (sl.tasks.XorMixture(width=5, precision=10.0), 1.0),
-        (sl.tasks.GaussianMixture(classes=4, precision=2.0), 3.0),
+        (sl.tasks.GaussianMixture(classes=5, precision=2.0), 3.0),
     ],
 )
 def test_drift_is_right_within_its_own_error(task: Any, scale: Any) -> None:

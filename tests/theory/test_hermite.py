@@ -294,9 +294,8 @@ def test_gradient_flow_stops_where_assumption_b_fails() -> None:
     assert HERMITE.fisher_consistent(HERMITE.teacher_student(link, "square")).holds
 
 
-@pytest.mark.parametrize(
-    ("overlap", "height"), [(0.31, 1e-5), (0.62, 1e-3), (0.77, 1e-5), (0.93, 1e-3)]
-)
+@pytest.mark.parametrize("overlap", [0.31, 0.62, 0.77, 0.93])
+@pytest.mark.parametrize("height", [1e-3, 1e-5])
 def test_assumption_b_is_seen_to_fail_between_points_of_a_grid(
     overlap: float, height: float
 ) -> None:
